@@ -1,0 +1,335 @@
+//! The ledger in memory: one namespace, every verb, no I/O.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::history::Entry;
+use crate::id::JobId;
+use crate::job::{Detail, Identity, Job, Standing};
+use crate::json::Json;
+use crate::name::{Label, Name, Namespace};
+use crate::policy::{Definition, QueueSettings};
+use crate::rows::{KeyRecord, Lane, LaneNumber, Queue, Rows, Tallies, Tally};
+use crate::state::State;
+
+/// One namespace's jobs as plain values: the executable specification that every substrate is held to.
+///
+/// It answers by looking at every job, so that it shows what an index must find without having one. Call the verbs
+/// through [`crate::Rules`].
+#[derive(Clone, Debug)]
+pub struct Book {
+    queue: Queue,
+    definitions: BTreeMap<Name, Definition>,
+    jobs: BTreeMap<u64, Job>,
+    ids: BTreeMap<JobId, u64>,
+    lanes: BTreeMap<LaneNumber, Lane>,
+    keys: BTreeMap<Label, KeyRecord>,
+    history: Vec<Entry>,
+    signals: BTreeMap<u64, VecDeque<(Name, Json)>>,
+    steps: BTreeMap<u64, Vec<(String, Json)>>,
+    last_number: u64,
+    last_lane: u64,
+}
+
+impl Book {
+    /// An empty book of `namespace`.
+    pub fn new(namespace: Namespace) -> Self {
+        Self {
+            queue: Queue { namespace, settings: QueueSettings::default(), paused: false },
+            definitions: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            history: Vec::new(),
+            signals: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            last_number: 0,
+            last_lane: 0,
+        }
+    }
+
+    /// Lets the book know a job definition.
+    pub fn define(&mut self, definition: Definition) {
+        self.definitions.insert(definition.name.clone(), definition);
+    }
+
+    /// Sets what the queue says about its jobs.
+    pub fn set_settings(&mut self, settings: QueueSettings) {
+        self.queue.settings = settings;
+    }
+
+    /// The last number given to a row or a place. Books of one ledger hand it on to each other.
+    pub fn last_number(&self) -> u64 {
+        self.last_number
+    }
+
+    /// Goes on counting from `number`.
+    pub fn set_last_number(&mut self, number: u64) {
+        self.last_number = number;
+    }
+
+    /// All jobs, by row.
+    pub fn jobs(&self) -> impl DoubleEndedIterator<Item = &Job> {
+        self.jobs.values()
+    }
+
+    /// The job with this id.
+    pub fn job(&self, id: &JobId) -> Option<&Job> {
+        self.ids.get(id).and_then(|row| self.jobs.get(row))
+    }
+
+    /// The record of the job in `row`, oldest first.
+    pub fn history(&self, row: u64) -> impl Iterator<Item = &Entry> {
+        self.history.iter().filter(move |entry| entry.row == Some(row))
+    }
+
+    /// The lanes, by name.
+    pub fn lanes(&self) -> BTreeMap<&Label, &Lane> {
+        self.lanes.values().map(|lane| (&lane.name, lane)).collect()
+    }
+
+    fn at(&self, row: u64) -> Result<&Job> {
+        self.jobs.get(&row).ok_or_else(|| missing(row))
+    }
+
+    fn at_mut(&mut self, row: u64) -> Result<&mut Job> {
+        self.jobs.get_mut(&row).ok_or_else(|| missing(row))
+    }
+
+    /// Live jobs of the lane, by place.
+    fn members(&self, number: LaneNumber) -> Vec<&Job> {
+        let mut members: Vec<&Job> = self.jobs.values().filter(|job| job.standing.lane == Some(number)).collect();
+        members.sort_by_key(|job| job.standing.place);
+        members
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values().filter(|job| !job.standing.state.is_final())
+    }
+}
+
+fn missing(row: u64) -> Error {
+    Error::Unreadable { place: format!("row {row}"), why: "is not there".into() }
+}
+
+fn is_named(job: &Job, names: Option<&[Name]>) -> bool {
+    names.is_none_or(|names| job.identity.name.as_ref().is_some_and(|name| names.contains(name)))
+}
+
+fn row_and_standing(job: &Job) -> (u64, Standing) {
+    (job.row, job.standing.clone())
+}
+
+impl Rows for Book {
+    fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    fn set_queue_paused(&mut self, paused: bool) -> Result<()> {
+        self.queue.paused = paused;
+        Ok(())
+    }
+
+    fn definition(&mut self, name: &Name) -> Result<Option<Definition>> {
+        Ok(self.definitions.get(name).cloned())
+    }
+
+    fn next_number(&mut self) -> Result<u64> {
+        self.last_number += 1;
+        Ok(self.last_number)
+    }
+
+    fn insert(&mut self, job: &Job) -> Result<()> {
+        self.ids.insert(job.identity.id.clone(), job.row);
+        self.jobs.insert(job.row, job.clone());
+        Ok(())
+    }
+
+    fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>> {
+        Ok(self.job(id).map(row_and_standing))
+    }
+
+    fn identity(&mut self, row: u64) -> Result<Identity> {
+        Ok(self.at(row)?.identity.clone())
+    }
+
+    fn standing(&mut self, row: u64) -> Result<Standing> {
+        Ok(self.at(row)?.standing.clone())
+    }
+
+    fn detail(&mut self, row: u64) -> Result<Detail> {
+        Ok(self.at(row)?.detail.clone())
+    }
+
+    fn save(&mut self, row: u64, standing: &Standing) -> Result<()> {
+        self.at_mut(row)?.standing = standing.clone();
+        Ok(())
+    }
+
+    fn save_detail(&mut self, row: u64, detail: &Detail) -> Result<()> {
+        self.at_mut(row)?.detail = detail.clone();
+        Ok(())
+    }
+
+    fn delete(&mut self, row: u64) -> Result<()> {
+        if let Some(job) = self.jobs.remove(&row) {
+            self.ids.remove(&job.identity.id);
+        }
+        self.history.retain(|entry| entry.row != Some(row));
+        self.forget(row)
+    }
+
+    fn count(&mut self, _from: Option<Tally>, _to: Option<Tally>) {}
+
+    fn tallies(&mut self) -> Result<Tallies> {
+        let mut tallies = Tallies::new();
+        for job in self.jobs.values() {
+            *tallies.entry(Tally(job.standing.state, job.standing.business)).or_default() += 1;
+        }
+        Ok(tallies)
+    }
+
+    fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>> {
+        let is_due = |job: &&Job| {
+            let standing = &job.standing;
+            let is_open = !standing.state.is_held() || standing.cancel_requested || (lapses && !standing.lane_paused);
+            is_open && standing.due_at().is_some_and(|at| at <= now)
+        };
+        let mut due: Vec<&Job> = self.live().filter(is_due).collect();
+        due.sort_by_key(|job| (job.standing.due_at(), job.standing.place));
+        Ok(due.into_iter().take(limit).map(row_and_standing).collect())
+    }
+
+    fn candidates(&mut self, names: Option<&[Name]>, limit: usize) -> Result<Vec<(u64, Standing, Identity)>> {
+        let mut candidates: Vec<&Job> =
+            self.live().filter(|job| job.standing.is_candidate() && is_named(job, names)).collect();
+        candidates.sort_by_key(|job| (std::cmp::Reverse(job.standing.priority), job.standing.place));
+        let whole = |job: &Job| (job.row, job.standing.clone(), job.identity.clone());
+        Ok(candidates.into_iter().take(limit).map(whole).collect())
+    }
+
+    fn any_head_named(&mut self, names: &[Name]) -> Result<bool> {
+        Ok(self.live().any(|job| job.standing.state.is_head() && is_named(job, Some(names))))
+    }
+
+    fn first_lapse(&mut self, names: Option<&[Name]>) -> Result<Option<Timestamp>> {
+        let held = self.live().filter(|job| job.standing.state.is_held() && is_named(job, names));
+        Ok(held.filter_map(|job| job.standing.lease_expires_at).min())
+    }
+
+    fn first_due(&mut self, names: Option<&[Name]>) -> Result<Option<Timestamp>> {
+        let deferred = self.live().filter(|job| {
+            matches!(job.standing.state, State::Scheduled | State::Waiting)
+                && !job.standing.is_aside()
+                && is_named(job, names)
+        });
+        Ok(deferred.filter_map(|job| job.standing.due_at()).min())
+    }
+
+    fn heads(&mut self, limit: usize) -> Result<Vec<(u64, Standing)>> {
+        let mut heads: Vec<&Job> = self.live().filter(|job| job.standing.state.is_head()).collect();
+        heads.sort_by_key(|job| job.standing.place);
+        Ok(heads.into_iter().take(limit).map(row_and_standing).collect())
+    }
+
+    fn prunable(&mut self, now: Timestamp, limit: usize) -> Result<Vec<(u64, Standing)>> {
+        let is_over = |job: &&Job| job.standing.prune_at.is_some_and(|at| at <= now);
+        let mut over: Vec<&Job> = self.jobs.values().filter(is_over).collect();
+        over.sort_by_key(|job| (job.standing.prune_at, job.row));
+        Ok(over.into_iter().take(limit).map(row_and_standing).collect())
+    }
+
+    fn lane(&mut self, name: &Label) -> Result<Option<Lane>> {
+        Ok(self.lanes.values().find(|lane| lane.name == *name).cloned())
+    }
+
+    fn lane_numbered(&mut self, number: LaneNumber) -> Result<Lane> {
+        self.lanes.get(&number).cloned().ok_or_else(|| missing(number.0))
+    }
+
+    fn add_lane(&mut self, name: &Label) -> Result<Lane> {
+        self.last_lane += 1;
+        let number = LaneNumber(self.last_lane);
+        let lane = Lane { number, name: name.clone(), live: 0, paused: false };
+        self.lanes.insert(number, lane.clone());
+        Ok(lane)
+    }
+
+    fn save_lane(&mut self, lane: &Lane) -> Result<()> {
+        self.lanes.insert(lane.number, lane.clone());
+        Ok(())
+    }
+
+    fn remove_lane(&mut self, number: LaneNumber) -> Result<()> {
+        self.lanes.remove(&number);
+        Ok(())
+    }
+
+    fn lane_head(&mut self, number: LaneNumber) -> Result<Option<(u64, Standing)>> {
+        let members = self.members(number);
+        Ok(members.into_iter().find(|job| job.standing.state.is_head()).map(row_and_standing))
+    }
+
+    fn lane_next(&mut self, number: LaneNumber) -> Result<Option<(u64, Standing)>> {
+        let members = self.members(number);
+        Ok(members.into_iter().find(|job| job.standing.state == State::Blocked).map(row_and_standing))
+    }
+
+    fn key(&mut self, key: &Label) -> Result<Option<KeyRecord>> {
+        Ok(self.keys.get(key).cloned())
+    }
+
+    fn save_key(&mut self, key: &Label, record: &KeyRecord) -> Result<()> {
+        self.keys.insert(key.clone(), record.clone());
+        Ok(())
+    }
+
+    fn remove_key(&mut self, key: &Label) -> Result<()> {
+        self.keys.remove(key);
+        Ok(())
+    }
+
+    fn remove_expired_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        let expired = |record: &KeyRecord| record.expires_at.filter(|&at| at <= now);
+        let over: BTreeSet<(Timestamp, Label)> =
+            self.keys.iter().filter_map(|(key, record)| Some((expired(record)?, key.clone()))).collect();
+        let gone: Vec<_> = over.into_iter().take(limit).collect();
+        for (_, key) in &gone {
+            self.keys.remove(key);
+        }
+        Ok(gone.len())
+    }
+
+    fn record(&mut self, entry: &Entry) -> Result<()> {
+        self.history.push(entry.clone());
+        Ok(())
+    }
+
+    fn push_signal(&mut self, row: u64, name: &Name, payload: &Json) -> Result<()> {
+        self.signals.entry(row).or_default().push_back((name.clone(), payload.clone()));
+        Ok(())
+    }
+
+    fn pop_signal(&mut self, row: u64, name: &Name) -> Result<Option<Json>> {
+        let Some(kept) = self.signals.get_mut(&row) else { return Ok(None) };
+        let oldest = kept.iter().position(|(kept, _)| kept == name);
+        Ok(oldest.and_then(|index| kept.remove(index)).map(|(_, payload)| payload))
+    }
+
+    fn steps(&mut self, row: u64) -> Result<Vec<(String, Json)>> {
+        Ok(self.steps.get(&row).cloned().unwrap_or_default())
+    }
+
+    fn save_step(&mut self, row: u64, name: &str, value: &Json) -> Result<()> {
+        self.steps.entry(row).or_default().push((name.to_owned(), value.clone()));
+        Ok(())
+    }
+
+    fn forget(&mut self, row: u64) -> Result<()> {
+        self.signals.remove(&row);
+        self.steps.remove(&row);
+        Ok(())
+    }
+}

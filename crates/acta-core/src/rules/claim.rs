@@ -1,0 +1,150 @@
+//! Handing out jobs.
+
+use super::Rules;
+use crate::error::{Error, Result};
+use crate::job::{Detail, Facts, Identity, Job};
+use crate::policy::{MOST_PER_CALL, Span};
+use crate::rows::{Rows, Tally};
+use crate::state::State;
+use crate::store::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
+use crate::transition::Event;
+
+/// How many jobs a trace names as left out.
+const MOST_TRACED: usize = 100;
+
+impl<R: Rows> Rules<'_, R> {
+    /// Takes up to `count` jobs: brings in what is due, then picks by priority and place.
+    pub fn claim(&mut self, claim: &Claim) -> Result<ClaimAnswer> {
+        check(claim)?;
+        let brought_in = self.recover()?;
+        let mut trace = if claim.trace { Some(self.start_trace(&brought_in)?) } else { None };
+        let outcome = self.pick(claim)?;
+        if let Some(trace) = &mut trace {
+            self.finish_trace(trace, claim, &outcome)?;
+        }
+        Ok(ClaimAnswer { outcome, trace })
+    }
+
+    fn pick(&mut self, claim: &Claim) -> Result<ClaimOutcome> {
+        let paused = self.rows.queue().paused;
+        let candidates = if paused { Vec::new() } else { self.rows.candidates(claim.names.as_deref(), claim.count)? };
+        if let Some(expected) = &claim.expect {
+            let found = candidates.first().map(|(_, _, identity)| identity.id.clone());
+            if found.as_ref() != Some(expected) {
+                return Ok(ClaimOutcome::Mismatch { expected: expected.clone(), found });
+            }
+        }
+        if candidates.is_empty() {
+            let why = if claim.why { Some(self.why_nothing(claim)?) } else { None };
+            return Ok(ClaimOutcome::Nothing(why));
+        }
+        let mut jobs = Vec::with_capacity(candidates.len());
+        for (row, mut standing, identity) in candidates {
+            let lease = self.lease_of(claim.lease, &identity)?;
+            let facts = Facts {
+                robot: Some(&claim.robot),
+                lease_expires_at: Some(self.now.plus_ms(lease.as_millis())),
+                ..Facts::at(self.now)
+            };
+            self.advance(row, &mut standing, Event::Claim, &facts)?;
+            let detail = if standing.has_detail { self.rows.detail(row)? } else { Detail::default() };
+            jobs.push(Job { row, identity, standing, detail });
+        }
+        Ok(ClaimOutcome::Claimed(jobs))
+    }
+
+    /// What the claim asks for, else the job, its definition, its queue, its family.
+    pub(super) fn lease_of(&mut self, asked: Option<Span>, identity: &Identity) -> Result<Span> {
+        if let Some(lease) = asked.or(identity.lease) {
+            return Ok(lease);
+        }
+        if let Some(name) = &identity.name
+            && let Some(lease) = self.rows.definition(name)?.and_then(|definition| definition.lease)
+        {
+            return Ok(lease);
+        }
+        let queue = self.rows.queue();
+        let family = queue.namespace.family();
+        Ok(queue.settings.lease.unwrap_or_else(|| Span::from_millis(family.lease_ms())))
+    }
+
+    fn why_nothing(&mut self, claim: &Claim) -> Result<Nothing> {
+        let names = claim.names.as_deref();
+        let because = |why, next_at| Ok(Nothing { why, next_at });
+        if self.rows.queue().paused {
+            return because(Why::QueuePaused, None);
+        }
+        let is_live = |(tally, count): (&Tally, &u64)| !tally.0.is_final() && *count > 0;
+        if !self.rows.tallies()?.iter().any(is_live) {
+            return because(Why::Empty, None);
+        }
+        if let Some(names) = names
+            && !self.rows.any_head_named(names)?
+        {
+            return because(Why::OtherNames, None);
+        }
+        let lapse = self.rows.first_lapse(names)?;
+        let due = self.rows.first_due(names)?;
+        let earliest = match (lapse, due) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        match (lapse, due) {
+            (Some(_), _) => because(Why::Leased, earliest),
+            (None, Some(_)) => because(Why::Deferred, earliest),
+            (None, None) => because(Why::Held, None),
+        }
+    }
+
+    fn start_trace(&mut self, brought_in: &[u64]) -> Result<Trace> {
+        let mut trace = Trace::default();
+        for &row in brought_in {
+            let state = self.rows.standing(row)?.state;
+            trace.brought_in.push((self.rows.identity(row)?.id, state));
+        }
+        Ok(trace)
+    }
+
+    fn finish_trace(&mut self, trace: &mut Trace, claim: &Claim, outcome: &ClaimOutcome) -> Result<()> {
+        if let ClaimOutcome::Claimed(jobs) = outcome {
+            trace.taken = jobs.iter().map(|job| job.identity.id.clone()).collect();
+        }
+        let queue_paused = self.rows.queue().paused;
+        for (row, standing) in self.rows.heads(MOST_TRACED + trace.taken.len())? {
+            let identity = self.rows.identity(row)?;
+            if trace.taken.contains(&identity.id) || trace.left_out.len() >= MOST_TRACED {
+                continue;
+            }
+            let wanted = |names: &Vec<_>| identity.name.as_ref().is_some_and(|name| names.contains(name));
+            let why = match standing.state {
+                State::Claimed | State::Running => LeftOut::Leased,
+                _ if standing.paused || standing.lane_paused || queue_paused => LeftOut::Paused,
+                State::Waiting => LeftOut::Waiting,
+                State::Scheduled => LeftOut::Deferred,
+                State::Ready if !claim.names.as_ref().is_none_or(wanted) => LeftOut::OtherName,
+                State::Ready | State::Blocked | State::Succeeded | State::Failed | State::Cancelled => {
+                    LeftOut::LaterInOrder
+                }
+            };
+            trace.left_out.push((identity.id, why));
+        }
+        trace.blocked = self.rows.tallies()?.get(&Tally(State::Blocked, false)).copied().unwrap_or_default();
+        Ok(())
+    }
+}
+
+fn check(claim: &Claim) -> Result<()> {
+    if !(1..=MOST_PER_CALL).contains(&claim.count) {
+        let why = format!("is not between 1 and {MOST_PER_CALL}");
+        return Err(Error::invalid("count", &claim.count.to_string(), why));
+    }
+    check_lease(claim.lease)
+}
+
+/// A lease of no length would be lapsed when it is handed out.
+pub(super) fn check_lease(lease: Option<Span>) -> Result<()> {
+    match lease {
+        Some(lease) if lease.as_millis() == 0 => Err(Error::invalid("lease", &lease.to_string(), "is no time at all")),
+        _ => Ok(()),
+    }
+}

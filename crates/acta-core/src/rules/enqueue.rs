@@ -1,0 +1,182 @@
+//! Adding jobs.
+
+use sha2::{Digest, Sha256};
+
+use super::Rules;
+use super::claim::check_lease;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::id::JobId;
+use crate::job::{Detail, Identity, Job, KeyHold, Standing};
+use crate::json::Json;
+use crate::name::Label;
+use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_PER_CALL, MOST_PRIORITY};
+use crate::rows::{KeyRecord, Lane, Rows, Tally};
+use crate::state::State;
+use crate::store::{Dedup, Enqueued, NewJob};
+
+impl<R: Rows> Rules<'_, R> {
+    /// Adds jobs, all or none.
+    pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
+        if jobs.len() > MOST_PER_CALL {
+            let why = format!("is more than the {MOST_PER_CALL} that one call may add");
+            return Err(Error::invalid("number of jobs", &jobs.len().to_string(), why));
+        }
+        // All are judged before the first is written, so that a refused batch leaves nothing behind.
+        for (index, job) in jobs.iter().enumerate() {
+            self.check(job).map_err(|fault| fault.at(index))?;
+        }
+        jobs.iter().map(|job| self.enqueue_one(job)).collect()
+    }
+
+    fn check(&mut self, job: &NewJob) -> Result<()> {
+        let definition = self.definition_of(job)?;
+        let priority = job.priority.or(definition.and_then(|definition| definition.priority));
+        if let Some(priority) = priority {
+            self.check_priority(priority)?;
+        }
+        if job.max_attempts == Some(0) {
+            return Err(Error::invalid("maxAttempts", "0", "leaves no attempt at all"));
+        }
+        check_lease(job.lease)
+    }
+
+    pub(super) fn check_priority(&self, priority: u8) -> Result<()> {
+        if !self.rows.queue().namespace.family().has_priority() {
+            let why = "is refused here: a queue works in insertion order, only a plain namespace has priorities";
+            return Err(Error::invalid("priority", &priority.to_string(), why));
+        }
+        if priority > MOST_PRIORITY {
+            let why = format!("is not between 0 and {MOST_PRIORITY}");
+            return Err(Error::invalid("priority", &priority.to_string(), why));
+        }
+        Ok(())
+    }
+
+    fn definition_of(&mut self, job: &NewJob) -> Result<Option<Definition>> {
+        match &job.name {
+            Some(name) => self.rows.definition(name),
+            None => Ok(None),
+        }
+    }
+
+    fn enqueue_one(&mut self, new: &NewJob) -> Result<Enqueued> {
+        if let Some(dedup) = &new.dedup
+            && let Some(duplicate) = self.duplicate(dedup, &new.payload)?
+        {
+            return Ok(duplicate);
+        }
+        let definition = self.definition_of(new)?;
+        let definition = definition.as_ref();
+        let row = self.rows.next_number()?;
+        let queue = self.rows.queue();
+        let family = queue.namespace.family();
+        let id = JobId::of_row(queue.namespace.name(), self.now, row, self.random);
+        let lane = new.lane.clone().or_else(|| definition.and_then(|definition| definition.lane.clone()));
+        let mut standing = Standing {
+            state: State::Ready,
+            place: row,
+            priority: new.priority.or(definition.and_then(|of| of.priority)).unwrap_or(DEFAULT_PRIORITY),
+            lane: None,
+            lane_paused: false,
+            paused: false,
+            cancel_requested: false,
+            attempts: 0,
+            max_attempts: new
+                .max_attempts
+                .or(definition.and_then(|of| of.max_attempts))
+                .unwrap_or(family.max_attempts()),
+            retryable: new.retryable.or(definition.and_then(|of| of.retryable)).unwrap_or(true),
+            fence: 0,
+            lost_leases: 0,
+            run_at: new.run_at,
+            expires_at: new.expires_at,
+            wait_until: None,
+            lease_expires_at: None,
+            claimed_by: None,
+            claimed_at: None,
+            finished_at: None,
+            prune_at: None,
+            retention: definition.and_then(|of| of.retention),
+            business: false,
+            settled: None,
+            key_hold: match &new.dedup {
+                None => KeyHold::None,
+                Some(Dedup { while_live: false, .. }) => KeyHold::Kept,
+                Some(Dedup { while_live: true, .. }) => KeyHold::WhileLive,
+            },
+            has_detail: false,
+        };
+        if let Some(name) = &lane {
+            self.join_lane(name, &mut standing)?;
+        }
+        if standing.state == State::Ready && is_ahead(new.run_at, self.now) {
+            standing.state = State::Scheduled;
+        }
+        if let Some(dedup) = &new.dedup {
+            let record =
+                KeyRecord { id: id.clone(), state: standing.state, digest: digest(&new.payload), expires_at: None };
+            self.rows.save_key(&dedup.key, &record)?;
+        }
+        let state = standing.state;
+        let identity = Identity {
+            id: id.clone(),
+            name: new.name.clone(),
+            lane,
+            key: new.key.clone(),
+            dedup_key: new.dedup.as_ref().map(|dedup| dedup.key.clone()),
+            payload: new.payload.clone(),
+            created_at: self.now,
+            backoff: new.backoff.or(definition.and_then(|of| of.backoff)),
+            lease: new.lease,
+        };
+        self.rows.insert(&Job { row, identity, standing, detail: Detail::default() })?;
+        self.rows.count(None, Some(Tally(state, false)));
+        Ok(Enqueued { id, created: true, state, payload_differs: false })
+    }
+
+    /// Puts a job at the end of a lane: its head where nobody is alive in it, blocked otherwise.
+    pub(super) fn join_lane(&mut self, name: &Label, standing: &mut Standing) -> Result<()> {
+        let lane = match self.rows.lane(name)? {
+            Some(lane) => lane,
+            None => self.rows.add_lane(name)?,
+        };
+        standing.lane = Some(lane.number);
+        if lane.live > 0 {
+            standing.state = State::Blocked;
+        } else {
+            standing.lane_paused = lane.paused;
+        }
+        self.rows.save_lane(&Lane { live: lane.live + 1, ..lane })
+    }
+
+    /// The answer to a job whose key is taken.
+    fn duplicate(&mut self, dedup: &Dedup, payload: &Json) -> Result<Option<Enqueued>> {
+        let Some(record) = self.rows.key(&dedup.key)? else { return Ok(None) };
+        if record.expires_at.is_some_and(|expires| expires <= self.now) {
+            return Ok(None);
+        }
+        let state = match record.expires_at {
+            Some(_) => record.state,
+            None => self.find(&record.id)?.1.state,
+        };
+        let payload_differs = record.digest != digest(payload);
+        Ok(Some(Enqueued { id: record.id, created: false, state, payload_differs }))
+    }
+}
+
+fn is_ahead(instant: Option<Timestamp>, now: Timestamp) -> bool {
+    instant.is_some_and(|at| at > now)
+}
+
+/// Eight bytes of the SHA-256 of a text: equal for equal texts on every substrate and release.
+pub(crate) fn digest(json: &Json) -> i64 {
+    digest_text(json.as_str())
+}
+
+pub(crate) fn digest_text(text: &str) -> i64 {
+    let hash = Sha256::digest(text.as_bytes());
+    let mut first = [0_u8; 8];
+    first.copy_from_slice(&hash[..8]);
+    i64::from_be_bytes(first)
+}

@@ -1,0 +1,134 @@
+//! Why a job is where it is: read from the same facts as a claim, and nothing else.
+
+use super::Rules;
+use crate::error::Result;
+use crate::explain::{Blocker, Explanation, Reason};
+use crate::id::JobId;
+use crate::job::Standing;
+use crate::rows::Rows;
+use crate::state::State;
+
+impl<R: Rows> Rules<'_, R> {
+    /// What holds the job, since when, until when, and what to do.
+    pub fn explain(&mut self, id: &JobId) -> Result<Explanation> {
+        let (row, standing) = self.find(id)?;
+        let mut told = Explanation {
+            id: id.clone(),
+            state: standing.state,
+            reason: Reason::Ended,
+            since: None,
+            until: None,
+            blocker: None,
+            advice: String::new(),
+        };
+        match standing.state {
+            State::Blocked => self.explain_blocked(&standing, &mut told)?,
+            State::Ready | State::Scheduled | State::Waiting => self.explain_unclaimed(row, &standing, &mut told)?,
+            State::Claimed | State::Running => self.explain_held(&standing, &mut told),
+            State::Succeeded => {
+                told.since = standing.finished_at;
+                told.advice = "it is done".into();
+            }
+            State::Failed | State::Cancelled => {
+                told.since = standing.finished_at;
+                told.advice = format!("it ended; `jobs show {id}` tells how, `jobs restart {id}` runs it anew");
+            }
+        }
+        Ok(told)
+    }
+
+    fn explain_blocked(&mut self, standing: &Standing, told: &mut Explanation) -> Result<()> {
+        told.reason = Reason::BehindHead;
+        told.advice = "it comes when the jobs in front of it in its lane have ended".into();
+        let Some(number) = standing.lane else { return Ok(()) };
+        if let Some((row, head)) = self.rows.lane_head(number)? {
+            let blocker = self.blocker(row, &head)?;
+            let id = &blocker.id;
+            told.advice = format!(
+                "the head of its lane is {id}: `jobs explain {id}` tells what holds that one, `jobs cancel {id}` lets the lane go on"
+            );
+            told.until = blocker.until;
+            told.blocker = Some(blocker);
+        }
+        Ok(())
+    }
+
+    fn explain_unclaimed(&mut self, row: u64, standing: &Standing, told: &mut Explanation) -> Result<()> {
+        let id = told.id.clone();
+        let namespace = self.rows.queue().namespace.clone();
+        if standing.paused {
+            told.reason = Reason::Paused;
+            told.advice = format!("somebody paused it; `jobs resume {id}` lets it go on");
+        } else if standing.lane_paused {
+            told.reason = Reason::LanePaused;
+            told.advice = "its lane is paused; resume the lane".into();
+        } else if self.rows.queue().paused {
+            told.reason = Reason::QueuePaused;
+            told.advice = format!("{namespace} is paused; resume it");
+        } else if standing.state == State::Waiting {
+            let signal = self.rows.detail(row)?.wait;
+            told.reason = Reason::WaitingForSignal;
+            told.until = standing.wait_until;
+            told.advice = match signal {
+                Some(signal) => {
+                    format!("it waits for the signal {signal}; `jobs signal {id} --name {signal}` sends it")
+                }
+                None => format!("it waits for a signal; `jobs cancel {id}` ends it"),
+            };
+        } else if standing.state == State::Scheduled && standing.run_at.is_some_and(|at| at > self.now) {
+            told.reason = Reason::Deferred;
+            told.until = standing.run_at;
+            told.advice = "it is a candidate from that instant on".into();
+        } else {
+            self.explain_candidate(row, told)?;
+        }
+        Ok(())
+    }
+
+    fn explain_candidate(&mut self, row: u64, told: &mut Explanation) -> Result<()> {
+        match self.rows.candidates(None, 1)?.first() {
+            Some((first, standing, _)) if *first != row => {
+                told.reason = Reason::BehindOthers;
+                let blocker = self.blocker(*first, standing)?;
+                let id = &blocker.id;
+                told.advice = format!(
+                    "other jobs come before it, the first of them {id}; a worker, or `jobs cancel {id}`, clears the way"
+                );
+                told.blocker = Some(blocker);
+            }
+            _ => {
+                told.reason = Reason::Next;
+                told.advice = "the next claim takes it; is a worker running?".into();
+            }
+        }
+        Ok(())
+    }
+
+    fn explain_held(&mut self, standing: &Standing, told: &mut Explanation) {
+        told.since = standing.claimed_at;
+        told.until = standing.lease_expires_at;
+        let robot = standing.claimed_by.as_ref().map_or("a robot", |robot| robot.as_str());
+        if standing.is_lapsed(self.now) {
+            told.reason = Reason::LeaseLapsed;
+            told.advice = format!("{robot:?} let its lease lapse; the next claim takes the job over");
+        } else if standing.cancel_requested {
+            told.reason = Reason::Held;
+            told.advice = format!("{robot:?} was asked to stop; its next heartbeat tells it, or its lease lapses");
+        } else {
+            told.reason = Reason::Held;
+            told.advice = format!("{robot:?} works on it; `jobs cancel {}` asks it to stop", told.id);
+        }
+    }
+
+    fn blocker(&mut self, row: u64, standing: &Standing) -> Result<Blocker> {
+        let is_held = standing.state.is_held();
+        Ok(Blocker {
+            id: self.rows.identity(row)?.id,
+            state: standing.state,
+            holder: standing.claimed_by.clone().filter(|_| is_held),
+            since: standing.claimed_at.filter(|_| is_held),
+            until: standing.due_at(),
+            paused: standing.paused || standing.lane_paused,
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! What a holder says while it works.
+
+use super::Rules;
+use super::claimancy::{Claimancy, claimancy, lease_lost};
+use crate::error::{Error, Result};
+use crate::id::JobId;
+use crate::job::{Facts, Standing};
+use crate::rows::Rows;
+use crate::store::{Beat, Claimant, Heartbeats, News, Report};
+use crate::transition::Event;
+
+/// The longest progress text, in bytes.
+const MOST_PROGRESS: usize = 4 * 1024;
+
+impl<R: Rows> Rules<'_, R> {
+    /// Extends leases; a lost one is told, and changes nothing.
+    pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
+        super::claim::check_lease(beats.lease)?;
+        let mut answers = Vec::with_capacity(beats.beats.len());
+        for (id, claimant) in &beats.beats {
+            match self.held(id, claimant) {
+                Ok((row, mut standing)) => {
+                    let identity = self.rows.identity(row)?;
+                    let lease = self.lease_of(beats.lease, &identity)?;
+                    let until = self.now.plus_ms(lease.as_millis());
+                    let facts = Facts { lease_expires_at: Some(until), ..Facts::at(self.now) };
+                    self.advance(row, &mut standing, Event::Touch, &facts)?;
+                    answers.push(Ok(Beat {
+                        lease_expires_at: standing.lease_expires_at.unwrap_or(until),
+                        cancel_requested: standing.cancel_requested,
+                    }));
+                }
+                Err(fault) => answers.push(Err(fault)),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Start, progress, steps.
+    pub fn report(&mut self, report: &Report) -> Result<()> {
+        let (row, mut standing) = self.held(&report.id, &report.claimant)?;
+        let now = self.now;
+        match &report.news {
+            News::Started => {
+                // Saying it again is no second start.
+                if standing.state == crate::State::Running {
+                    return Ok(());
+                }
+                self.change_detail(row, &mut standing, |detail| detail.started_at = Some(now))?;
+                self.advance(row, &mut standing, Event::Start, &Facts::at(now))
+            }
+            News::Progress(text) => {
+                if text.len() > MOST_PROGRESS {
+                    let why = format!("has {} bytes, more than the {MOST_PROGRESS} allowed", text.len());
+                    return Err(Error::invalid("progress", text, why));
+                }
+                self.change_detail(row, &mut standing, |detail| detail.progress = Some(text.clone()))?;
+                self.advance(row, &mut standing, Event::Touch, &Facts::at(now))
+            }
+            News::Step { name, value } => {
+                if name.is_empty() || name.len() > 200 || name.starts_with("wait:") {
+                    let why = "is not 1 to 200 bytes, or begins with the ledger's own \"wait:\"";
+                    return Err(Error::invalid("step", name, why));
+                }
+                let is_kept = self.rows.steps(row)?.iter().any(|(kept, _)| kept == name);
+                if is_kept { Ok(()) } else { self.rows.save_step(row, name, value) }
+            }
+        }
+    }
+
+    /// The job, if the claimant holds it. Whoever has settled does not hold it any more.
+    fn held(&mut self, id: &JobId, claimant: &Claimant) -> Result<(u64, Standing)> {
+        let (row, standing) = self.find(id)?;
+        match claimancy(id, &standing, claimant)? {
+            Claimancy::Holds => Ok((row, standing)),
+            Claimancy::HasSettled => Err(lease_lost(id, &standing, claimant)),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The substrates of the Acta ledger.
+//!
+//! Every provider implements [`acta_core::Store`] and lets [`acta_core::Rules`] decide; what differs is where the
+//! rows are kept and how a change becomes durable.
+
+pub mod failpoint;
+pub mod filesystem;
+pub mod random;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;

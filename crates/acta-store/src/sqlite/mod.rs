@@ -1,0 +1,261 @@
+//! A ledger in an SQLite file, safe among the processes of one machine.
+
+mod codec;
+mod connection;
+mod desk;
+mod fault;
+mod list;
+mod migrate;
+mod rows;
+mod session;
+mod turn;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use acta_core::explain::Explanation;
+use acta_core::history::Entry;
+use acta_core::random::Random;
+use acta_core::rows::{Lane, Queue, Tallies};
+use acta_core::store::{
+    Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Nothing,
+    Operated, Operation, Page, Report, SettleAnswer, Wave, Why,
+};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Store, SystemClock};
+use async_trait::async_trait;
+
+pub use connection::Synchronous;
+use connection::{Db, statement};
+use desk::Desk;
+use rows::SqlRows;
+use session::{Session, World};
+use turn::Turn;
+
+use crate::filesystem;
+
+/// How a ledger is opened.
+pub struct Options {
+    /// When a commit is on disk.
+    pub synchronous: Synchronous,
+    /// What tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids and jitter come from; the operating system, if nothing is said.
+    pub random: Option<Box<dyn Random>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { synchronous: Synchronous::Full, clock: Arc::new(SystemClock), random: None }
+    }
+}
+
+/// A ledger in an SQLite file.
+///
+/// Open it once a process and share it: all writes of one store go through one thread and share commits. Other
+/// processes may have the same file open.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    writer: Desk,
+    reader: Desk,
+}
+
+impl SqliteStore {
+    /// Opens the ledger in `path`; makes file and folders if they are not there.
+    ///
+    /// Refuses a network file system, a newer or foreign schema, and a file that is no database.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        filesystem::make_parents(path)?;
+        filesystem::refuse_network(path)?;
+        let random = match options.random {
+            Some(random) => random,
+            None => Box::new(crate::random::system_random()?),
+        };
+        let world = Arc::new(World { clock: options.clock, random: Mutex::new(random) });
+        let turn = Turn::of(path)?;
+        // Making the file a write-ahead one takes a lock that does not wait: one process at a time.
+        let db = turn.take(|| {
+            let db = Db::open(path, options.synchronous, true)?;
+            migrate::create_or_accept(&db, world.clock.now())?;
+            Ok(db)
+        })?;
+        let writer = Desk::writer(path, db, turn, Arc::clone(&world))?;
+        let reader = Desk::reader(path, world)?;
+        Ok(Self { path: path.to_owned(), writer, reader })
+    }
+
+    /// The ledger's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A verb on the rows of a namespace that must exist, on either desk.
+    async fn on<T: Send + 'static>(
+        desk: &Desk,
+        namespace: Namespace,
+        verb: impl FnOnce(&mut Rules<'_, SqlRows<'_, '_>>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        desk.run(move |session| {
+            session.rules(&namespace, verb)?.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
+        })
+        .await
+    }
+}
+
+/// The answer of a queue that is not there.
+fn no_such_queue(claim: &Claim) -> ClaimAnswer {
+    let outcome = match &claim.expect {
+        Some(expected) => ClaimOutcome::Mismatch { expected: expected.clone(), found: None },
+        None => ClaimOutcome::Nothing(claim.why.then_some(Nothing { why: Why::NoSuchQueue, next_at: None })),
+    };
+    ClaimAnswer { outcome, trace: None }
+}
+
+fn located(session: &mut Session<'_>, id: &JobId) -> Result<Namespace> {
+    session.locate(id)?.ok_or_else(|| Error::not_found("job", id.as_str()))
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
+        self.writer
+            .run(move |session| {
+                session.ensure_namespace(&enqueue.namespace)?;
+                let answer = session.rules(&enqueue.namespace, |rules| rules.enqueue(&enqueue.jobs))?;
+                answer.ok_or_else(|| Error::not_found("queue", &enqueue.namespace.to_string()))
+            })
+            .await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
+        self.writer
+            .run(move |session| {
+                let answer = session.rules(&claim.namespace, |rules| rules.claim(&claim))?;
+                Ok(answer.unwrap_or_else(|| no_such_queue(&claim)))
+            })
+            .await
+    }
+
+    async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>> {
+        Self::on(&self.writer, wave.namespace, move |rules| rules.settle(&wave.settlements)).await
+    }
+
+    async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
+        if wave.namespace != claim.namespace {
+            let why = "is not the namespace of the claim";
+            return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
+        }
+        Self::on(&self.writer, wave.namespace, move |rules| rules.exchange(&wave.settlements, &claim)).await
+    }
+
+    async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
+        Self::on(&self.writer, beats.namespace.clone(), move |rules| rules.heartbeat(&beats)).await
+    }
+
+    async fn report(&self, report: Report) -> Result<()> {
+        Self::on(&self.writer, report.namespace.clone(), move |rules| rules.report(&report)).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>> {
+        Self::on(&self.writer, operation.namespace.clone(), move |rules| rules.operate(&operation)).await
+    }
+
+    async fn hold(&self, hold: Hold) -> Result<()> {
+        Self::on(&self.writer, hold.namespace.clone(), move |rules| rules.hold(&hold)).await
+    }
+
+    async fn recover(&self, namespace: Namespace) -> Result<usize> {
+        Self::on(&self.writer, namespace, |rules| Ok(rules.recover()?.len())).await
+    }
+
+    async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)> {
+        Self::on(&self.writer, namespace, move |rules| rules.prune(limit)).await
+    }
+
+    async fn define(&self, define: Define) -> Result<()> {
+        self.writer
+            .run(move |session| match define {
+                Define::Job(definition) => session.define(&definition),
+                Define::Queue(namespace, settings) => session.configure(&namespace, &settings),
+            })
+            .await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Found> {
+        self.reader
+            .run(move |session| {
+                let namespace = located(session, &id)?;
+                let found = session.rules(&namespace, |rules| rules.job(&id))?;
+                let job = found.ok_or_else(|| Error::not_found("job", id.as_str()))?;
+                Ok(Found { namespace, job })
+            })
+            .await
+    }
+
+    async fn key_holder(&self, namespace: Namespace, key: Label) -> Result<Option<JobId>> {
+        self.reader.run(move |session| Ok(session.rules(&namespace, |rules| rules.key_holder(&key))?.flatten())).await
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Page> {
+        self.reader.run(move |session| list::page(session, &filter)).await
+    }
+
+    async fn history(&self, id: JobId) -> Result<Vec<Entry>> {
+        self.reader
+            .run(move |session| {
+                let namespace = located(session, &id)?;
+                let job = session.rules(&namespace, |rules| rules.job(&id))?;
+                let row = job.map_or(0, |job| job.row);
+                session.db.all(statement!("history"), [row.cast_signed()], codec::entry)
+            })
+            .await
+    }
+
+    async fn steps(&self, id: JobId) -> Result<Vec<(String, Json)>> {
+        self.reader
+            .run(move |session| {
+                let namespace = located(session, &id)?;
+                Ok(session.rules(&namespace, |rules| rules.steps(&id))?.unwrap_or_default())
+            })
+            .await
+    }
+
+    async fn explain(&self, id: JobId) -> Result<Explanation> {
+        self.reader
+            .run(move |session| {
+                let namespace = located(session, &id)?;
+                let told = session.rules(&namespace, |rules| rules.explain(&id))?;
+                told.ok_or_else(|| Error::not_found("job", id.as_str()))
+            })
+            .await
+    }
+
+    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>> {
+        self.reader
+            .run(move |session| {
+                let Some((ns, _)) = session.namespace(&namespace)? else {
+                    return Err(Error::not_found("queue", &namespace.to_string()));
+                };
+                let after = after.as_ref().map_or("", Label::as_str);
+                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+                session.db.all(statement!("lanes"), (ns, after, limit), codec::lane)
+            })
+            .await
+    }
+
+    async fn queues(&self) -> Result<Vec<(Queue, Tallies)>> {
+        self.reader
+            .run(move |session| {
+                let rows = session.db.all(statement!("namespaces"), [], session::queue_columns)?;
+                let mut queues = Vec::with_capacity(rows.len());
+                for columns in rows {
+                    let (ns, queue) = session.queue_of(columns)?;
+                    let tallies = acta_core::Rows::tallies(&mut SqlRows { session, ns, queue: queue.clone() })?;
+                    queues.push((queue, tallies));
+                }
+                Ok(queues)
+            })
+            .await
+    }
+}

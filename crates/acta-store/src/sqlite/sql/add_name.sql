@@ -1,0 +1,1 @@
+INSERT INTO acta_names (name) VALUES (?1)

@@ -1,0 +1,1 @@
+INSERT INTO acta_namespaces (path, settings) VALUES (?1, '{}')

@@ -1,0 +1,1 @@
+DELETE FROM acta_details WHERE job = ?1

@@ -1,0 +1,1 @@
+DELETE FROM acta_events WHERE job = ?1

@@ -1,0 +1,1 @@
+DELETE FROM acta_jobs WHERE job = ?1

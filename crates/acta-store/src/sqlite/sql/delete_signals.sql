@@ -1,0 +1,1 @@
+DELETE FROM acta_signals WHERE job = ?1

@@ -1,0 +1,1 @@
+DELETE FROM acta_standing WHERE job = ?1

@@ -1,0 +1,1 @@
+DELETE FROM acta_steps WHERE job = ?1

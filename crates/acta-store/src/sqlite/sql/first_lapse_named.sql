@@ -1,0 +1,5 @@
+SELECT s.lease_expires_at
+FROM acta_standing s INDEXED BY acta_leases
+WHERE s.ns = ?1 AND s.lease_expires_at IS NOT NULL AND s.name = ?2
+ORDER BY s.lease_expires_at
+LIMIT 1

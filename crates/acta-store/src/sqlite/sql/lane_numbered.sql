@@ -1,0 +1,1 @@
+SELECT name, live, paused FROM acta_lanes WHERE lane = ?1

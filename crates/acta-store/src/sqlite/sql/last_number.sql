@@ -1,0 +1,1 @@
+SELECT last FROM acta_numbers WHERE one = 1

@@ -1,0 +1,171 @@
+-- The ledger. Every table is ours by its prefix, so that it can live in an application's own database file.
+
+CREATE TABLE acta_migrations (
+    version    INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    applied_at INTEGER NOT NULL
+) STRICT;
+
+-- One row: the last number given to a job's row or place.
+CREATE TABLE acta_numbers (
+    one  INTEGER PRIMARY KEY CHECK (one = 1),
+    last INTEGER NOT NULL CHECK (last >= 0)
+) STRICT;
+INSERT INTO acta_numbers (one, last) VALUES (1, 0);
+
+CREATE TABLE acta_namespaces (
+    ns       INTEGER PRIMARY KEY,
+    path     TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    settings TEXT NOT NULL,
+    paused   INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1))
+) STRICT;
+
+-- Kept with every change, so that nothing ever counts by scanning.
+CREATE TABLE acta_counts (
+    ns       INTEGER NOT NULL REFERENCES acta_namespaces,
+    state    INTEGER NOT NULL CHECK (state BETWEEN 0 AND 8),
+    business INTEGER NOT NULL CHECK (business IN (0, 1)),
+    jobs     INTEGER NOT NULL CHECK (jobs >= 0),
+    PRIMARY KEY (ns, state, business)
+) STRICT, WITHOUT ROWID;
+
+-- Every definition's name that was ever used; the definition itself where it was registered.
+CREATE TABLE acta_names (
+    number     INTEGER PRIMARY KEY CHECK (number > 0),
+    name       TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    definition TEXT
+) STRICT;
+
+-- Lanes with live members, and paused ones.
+CREATE TABLE acta_lanes (
+    lane   INTEGER PRIMARY KEY AUTOINCREMENT,
+    ns     INTEGER NOT NULL REFERENCES acta_namespaces,
+    name   TEXT NOT NULL,
+    live   INTEGER NOT NULL CHECK (live >= 0),
+    paused INTEGER NOT NULL CHECK (paused IN (0, 1)),
+    UNIQUE (ns, name)
+) STRICT;
+
+-- What a job is: written once.
+CREATE TABLE acta_jobs (
+    job        INTEGER PRIMARY KEY,
+    id         TEXT NOT NULL,
+    name       TEXT,
+    lane       TEXT,
+    key        TEXT,
+    dedup_key  TEXT,
+    created_at INTEGER NOT NULL,
+    backoff    TEXT,
+    lease_ms   INTEGER CHECK (lease_ms > 0),
+    is_foreign INTEGER NOT NULL CHECK (is_foreign IN (0, 1)),
+    ns         INTEGER NOT NULL,
+    payload    TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX acta_jobs_foreign ON acta_jobs (id) WHERE is_foreign = 1;
+CREATE INDEX acta_jobs_lane ON acta_jobs (ns, lane, job) WHERE lane IS NOT NULL;
+CREATE INDEX acta_jobs_key ON acta_jobs (ns, key, job) WHERE key IS NOT NULL;
+
+-- Where a job stands: narrow, and every index of it partial, so that blocked and finished jobs cost a claim nothing.
+-- States: 0 blocked, 1 ready, 2 scheduled, 3 claimed, 4 running, 5 waiting, 6 succeeded, 7 failed, 8 cancelled.
+CREATE TABLE acta_standing (
+    job              INTEGER PRIMARY KEY,
+    ns               INTEGER NOT NULL,
+    name             INTEGER NOT NULL,           -- of acta_names; 0: none
+    state            INTEGER NOT NULL CHECK (state BETWEEN 0 AND 8),
+    place            INTEGER NOT NULL,
+    priority         INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 100),
+    lane             INTEGER,                    -- while alive
+    lane_paused      INTEGER NOT NULL,
+    paused           INTEGER NOT NULL,
+    aside            INTEGER NOT NULL,           -- a head that time alone makes no candidate
+    cancel_requested INTEGER NOT NULL,
+    attempts         INTEGER NOT NULL CHECK (attempts >= 0),
+    max_attempts     INTEGER NOT NULL CHECK (max_attempts > 0),
+    retryable        INTEGER NOT NULL,
+    fence            INTEGER NOT NULL CHECK (fence >= attempts),
+    lost_leases      INTEGER NOT NULL,
+    run_at           INTEGER,
+    expires_at       INTEGER,
+    wait_until       INTEGER,
+    due_at           INTEGER,                    -- run_at, wait_until or expires_at, whichever time will act on
+    lease_expires_at INTEGER,
+    claimed_by       TEXT,
+    claimed_at       INTEGER,
+    finished_at      INTEGER,
+    retention_ms     INTEGER,
+    prune_at         INTEGER,
+    business         INTEGER NOT NULL,
+    settled_mark     INTEGER,
+    settled_state    INTEGER,
+    settled_run_at   INTEGER,
+    key_hold         INTEGER NOT NULL CHECK (key_hold BETWEEN 0 AND 2), -- 0 none, 1 kept, 2 while live
+    has_detail       INTEGER NOT NULL,
+    -- A lease and a holder go together with claimed and running, an end with the final states.
+    CHECK ((lease_expires_at IS NOT NULL) = (state IN (3, 4))),
+    CHECK ((finished_at IS NOT NULL) = (state >= 6)),
+    CHECK (state < 6 OR lane IS NULL)
+) STRICT;
+-- The claim scan.
+CREATE INDEX acta_ready ON acta_standing (ns, name, priority DESC, place) WHERE state = 1 AND aside = 0;
+CREATE INDEX acta_leases ON acta_standing (ns, lease_expires_at, place) WHERE lease_expires_at IS NOT NULL;
+CREATE INDEX acta_due ON acta_standing (ns, due_at, place) WHERE due_at IS NOT NULL;
+CREATE INDEX acta_aside ON acta_standing (ns, name) WHERE aside = 1;
+-- A lane has one member that is neither blocked nor ended.
+CREATE UNIQUE INDEX acta_lane_head ON acta_standing (lane) WHERE lane IS NOT NULL AND state > 0;
+CREATE INDEX acta_lane_next ON acta_standing (lane, place) WHERE state = 0;
+CREATE INDEX acta_prune ON acta_standing (ns, prune_at) WHERE prune_at IS NOT NULL;
+CREATE INDEX acta_failures ON acta_standing (ns, state, job) WHERE state > 6;
+
+-- What few jobs have.
+CREATE TABLE acta_details (
+    job        INTEGER PRIMARY KEY,
+    wait       TEXT,
+    progress   TEXT,
+    started_at INTEGER,
+    output     TEXT,
+    exception  TEXT
+) STRICT;
+
+-- Deduplication keys of live, finished and pruned jobs.
+CREATE TABLE acta_keys (
+    ns         INTEGER NOT NULL,
+    key        TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    state      INTEGER NOT NULL,
+    digest     INTEGER NOT NULL,
+    expires_at INTEGER,
+    PRIMARY KEY (ns, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX acta_keys_expired ON acta_keys (ns, expires_at) WHERE expires_at IS NOT NULL;
+
+-- What the row can't tell. Append-only.
+CREATE TABLE acta_events (
+    event     INTEGER PRIMARY KEY AUTOINCREMENT,
+    ns        INTEGER NOT NULL,
+    job       INTEGER,
+    at        INTEGER NOT NULL,
+    kind      TEXT NOT NULL,
+    lane      TEXT,
+    fence     INTEGER,
+    actor     TEXT,
+    reason    TEXT,
+    run_at    INTEGER,
+    exception TEXT
+) STRICT;
+CREATE INDEX acta_events_job ON acta_events (job, event) WHERE job IS NOT NULL;
+
+CREATE TABLE acta_signals (
+    signal  INTEGER PRIMARY KEY,
+    job     INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX acta_signals_job ON acta_signals (job, name, signal);
+
+CREATE TABLE acta_steps (
+    step  INTEGER PRIMARY KEY,
+    job   INTEGER NOT NULL,
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (job, name)
+) STRICT;

@@ -1,0 +1,1 @@
+SELECT number, name, definition FROM acta_names WHERE name = ?1

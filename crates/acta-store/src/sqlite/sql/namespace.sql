@@ -1,0 +1,1 @@
+SELECT ns, path, settings, paused FROM acta_namespaces WHERE path = ?1

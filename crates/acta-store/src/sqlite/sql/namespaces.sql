@@ -1,0 +1,1 @@
+SELECT ns, path, settings, paused FROM acta_namespaces ORDER BY path

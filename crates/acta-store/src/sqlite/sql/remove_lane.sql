@@ -1,0 +1,1 @@
+DELETE FROM acta_lanes WHERE lane = ?1

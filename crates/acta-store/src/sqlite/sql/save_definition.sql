@@ -1,0 +1,1 @@
+UPDATE acta_names SET definition = ?2 WHERE number = ?1

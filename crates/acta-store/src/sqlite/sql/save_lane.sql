@@ -1,0 +1,1 @@
+UPDATE acta_lanes SET live = ?2, paused = ?3 WHERE lane = ?1

@@ -1,0 +1,1 @@
+UPDATE acta_numbers SET last = ?1 WHERE one = 1

@@ -1,0 +1,1 @@
+UPDATE acta_namespaces SET settings = ?2 WHERE ns = ?1

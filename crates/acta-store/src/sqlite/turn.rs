@@ -1,0 +1,67 @@
+//! Whose turn it is to write, among processes.
+//!
+//! SQLite's write lock has no queue: whoever asks at the right moment gets it, so a process that commits without a
+//! pause starves the others. Here everybody who wants to write first takes the *turn*, an operating system lock on a
+//! file of its own, and keeps it until the write lock is theirs. A process that has just committed finds the turn with
+//! the next one in line and waits like everybody else. The lock goes with its process.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use acta_core::{Error, Result};
+
+/// How long a write waits for its turn, or for the write lock, before it gives up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it sleeps between two looks.
+const PAUSE: Duration = Duration::from_micros(300);
+
+/// The lock that a process holds while it waits for the write lock.
+#[derive(Debug)]
+pub(super) struct Turn {
+    file: Option<File>,
+    path: PathBuf,
+}
+
+impl Turn {
+    /// The turn of the ledger in `ledger`: the file beside it that ends in `-turn`.
+    pub(super) fn of(ledger: &Path) -> Result<Self> {
+        let mut name = ledger.as_os_str().to_owned();
+        name.push("-turn");
+        let path = PathBuf::from(name);
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .map_err(|fault| Error::Unavailable { place: path.display().to_string(), why: fault.to_string() })?;
+        Ok(Self { file: Some(file), path })
+    }
+
+    /// Waits for the turn and keeps it while `wait` gets the write lock.
+    pub(super) fn take<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(file) = &self.file else { return wait() };
+        let fault = |why: String| Error::Unavailable { place: self.path.display().to_string(), why };
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(fault(format!("another process has held the turn for {} s", PATIENCE.as_secs())));
+                }
+                Err(TryLockError::Error(error)) => return Err(fault(error.to_string())),
+            }
+        }
+        let taken = wait();
+        file.unlock().map_err(|error| fault(error.to_string()))?;
+        taken
+    }
+}
+
+/// Called by SQLite while another connection holds the lock; true to look again.
+pub(super) fn look_again(looks: i32) -> bool {
+    std::thread::park_timeout(PAUSE);
+    let most = PATIENCE.as_micros() / PAUSE.as_micros();
+    u128::from(looks.unsigned_abs()) < most
+}

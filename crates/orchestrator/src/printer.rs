@@ -1,0 +1,116 @@
+//! The one way to the terminal: data to stdout, all else to stderr, and nothing of a payload unescaped.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Where commands print to.
+#[derive(Debug)]
+pub(crate) struct Printer {
+    json: bool,
+    to_terminal: bool,
+    errors_to_terminal: bool,
+}
+
+#[expect(clippy::unused_self, reason = "whoever prints has been handed the printer")]
+impl Printer {
+    /// A printer to this process's stdout and stderr.
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, to_terminal: std::io::stdout().is_terminal(), errors_to_terminal: std::io::stderr().is_terminal() }
+    }
+
+    /// Whether programs read it.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// A line of data, for people.
+    pub(crate) fn line(&self, text: &str) -> Result<()> {
+        writeln!(std::io::stdout().lock(), "{}", safe(text))?;
+        Ok(())
+    }
+
+    /// A line of data, for programs.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string(value)?;
+        // Inside JSON such characters stand in strings alone, where an escape means the same.
+        let text = if self.to_terminal { escaped(&text, json_escape) } else { text };
+        writeln!(std::io::stdout().lock(), "{text}")?;
+        Ok(())
+    }
+
+    /// Rows under headings. The cells may hold any text.
+    pub(crate) fn table(&self, headings: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(comfy_table::presets::NOTHING).set_header(headings.to_vec());
+        for row in rows {
+            table.add_row(row.iter().map(|cell| safe(cell).into_owned()));
+        }
+        let mut out = std::io::stdout().lock();
+        for line in table.lines() {
+            writeln!(out, "{}", line.trim())?;
+        }
+        Ok(())
+    }
+
+    /// What a job wrote, as data.
+    pub(crate) fn log(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        for line in text.lines() {
+            let line = if self.to_terminal { safe(line) } else { Cow::Borrowed(line) };
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
+    /// What a job writes while it runs: not data of this command.
+    pub(crate) fn live(&self, line: &str) {
+        let line = if self.errors_to_terminal { safe(line) } else { Cow::Borrowed(line) };
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+
+    /// Something to know, or to complain about.
+    pub(crate) fn complain(&self, text: &str) {
+        for line in text.lines() {
+            let _ = writeln!(std::io::stderr().lock(), "{}", safe(line));
+        }
+    }
+}
+
+/// Whether a character could move the cursor, change colours or turn the reading direction.
+fn is_hostile(character: char) -> bool {
+    let is_tab = character == '\t';
+    (character.is_control() && !is_tab)
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, escape: fn(char) -> String) -> String {
+    let each = |character| if is_hostile(character) { escape(character) } else { String::from(character) };
+    text.chars().map(each).collect()
+}
+
+fn json_escape(character: char) -> String {
+    format!("\\u{:04x}", u32::from(character))
+}
+
+/// The text, with every character that a terminal would obey written out.
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_hostile) {
+        Cow::Owned(escaped(text, |character| character.escape_unicode().collect()))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        assert_eq!(safe("a\u{1b}[2J\u{9b}1m\u{202e}b\r\n"), "a\\u{1b}[2J\\u{9b}1m\\u{202e}b\\u{d}\\u{a}");
+        assert_eq!(safe("名前\tü"), "名前\tü");
+    }
+}
