@@ -20,7 +20,7 @@ use crate::state::State;
 #[derive(Clone, Debug)]
 pub struct Book {
     queue: Queue,
-    definitions: BTreeMap<Name, Definition>,
+    common: Common,
     jobs: BTreeMap<u64, Job>,
     ids: BTreeMap<JobId, u64>,
     lanes: BTreeMap<LaneNumber, Lane>,
@@ -28,8 +28,39 @@ pub struct Book {
     history: Vec<Entry>,
     signals: BTreeMap<u64, VecDeque<(Name, Json)>>,
     steps: BTreeMap<u64, Vec<(String, Json)>>,
+}
+
+/// What the books of one ledger have in common: a keeper of several swaps it from one to the other.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
     last_number: u64,
     last_lane: u64,
+    /// Every definition's name that was used, by its lower-case form.
+    names: BTreeMap<String, Name>,
+    definitions: BTreeMap<Name, Definition>,
+}
+
+impl Common {
+    /// Lets the ledger know a job definition.
+    pub fn define(&mut self, definition: Definition) -> Result<()> {
+        self.check_name(&definition.name)?;
+        self.add_name(&definition.name);
+        self.definitions.insert(definition.name.clone(), definition);
+        Ok(())
+    }
+
+    fn check_name(&self, name: &Name) -> Result<()> {
+        match self.names.get(&name.as_str().to_ascii_lowercase()) {
+            Some(existing) if existing != name => {
+                Err(Error::CaseDiffers { what: "name", given: name.to_string(), existing: existing.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_name(&mut self, name: &Name) {
+        self.names.insert(name.as_str().to_ascii_lowercase(), name.clone());
+    }
 }
 
 impl Book {
@@ -37,7 +68,7 @@ impl Book {
     pub fn new(namespace: Namespace) -> Self {
         Self {
             queue: Queue { namespace, settings: QueueSettings::default(), paused: false },
-            definitions: BTreeMap::new(),
+            common: Common::default(),
             jobs: BTreeMap::new(),
             ids: BTreeMap::new(),
             lanes: BTreeMap::new(),
@@ -45,14 +76,7 @@ impl Book {
             history: Vec::new(),
             signals: BTreeMap::new(),
             steps: BTreeMap::new(),
-            last_number: 0,
-            last_lane: 0,
         }
-    }
-
-    /// Lets the book know a job definition.
-    pub fn define(&mut self, definition: Definition) {
-        self.definitions.insert(definition.name.clone(), definition);
     }
 
     /// Sets what the queue says about its jobs.
@@ -60,14 +84,9 @@ impl Book {
         self.queue.settings = settings;
     }
 
-    /// The last number given to a row or a place. Books of one ledger hand it on to each other.
-    pub fn last_number(&self) -> u64 {
-        self.last_number
-    }
-
-    /// Goes on counting from `number`.
-    pub fn set_last_number(&mut self, number: u64) {
-        self.last_number = number;
+    /// What it has in common with the other books of its ledger.
+    pub fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     /// All jobs, by row.
@@ -133,15 +152,19 @@ impl Rows for Book {
     }
 
     fn definition(&mut self, name: &Name) -> Result<Option<Definition>> {
-        Ok(self.definitions.get(name).cloned())
+        self.common.check_name(name)?;
+        Ok(self.common.definitions.get(name).cloned())
     }
 
     fn next_number(&mut self) -> Result<u64> {
-        self.last_number += 1;
-        Ok(self.last_number)
+        self.common.last_number += 1;
+        Ok(self.common.last_number)
     }
 
     fn insert(&mut self, job: &Job) -> Result<()> {
+        if let Some(name) = &job.identity.name {
+            self.common.add_name(name);
+        }
         self.ids.insert(job.identity.id.clone(), job.row);
         self.jobs.insert(job.row, job.clone());
         Ok(())
@@ -250,8 +273,8 @@ impl Rows for Book {
     }
 
     fn add_lane(&mut self, name: &Label) -> Result<Lane> {
-        self.last_lane += 1;
-        let number = LaneNumber(self.last_lane);
+        self.common.last_lane += 1;
+        let number = LaneNumber(self.common.last_lane);
         let lane = Lane { number, name: name.clone(), live: 0, paused: false };
         self.lanes.insert(number, lane.clone());
         Ok(lane)

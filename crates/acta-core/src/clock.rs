@@ -17,8 +17,8 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// 1970-01-01T00:00:00.000Z.
     pub const MIN: Self = Self(0);
-    /// 9999-12-31T00:00:00.000Z, the last day an instant can be written for.
-    pub const MAX: Self = Self(253_402_214_400_000);
+    /// 9999-12-30T00:00:00.000Z, the last day that every library can write.
+    pub const MAX: Self = Self(253_402_128_000_000);
 
     /// The instant `millis` after the epoch; values outside the range are cut to its ends.
     pub fn from_millis(millis: i64) -> Self {

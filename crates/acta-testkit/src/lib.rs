@@ -1,1 +1,14 @@
-//! placeholder
+//! What every substrate of the ledger is tested with.
+//!
+//! - [`BookStore`]: the executable specification behind the same trait as the substrates.
+//! - [`conformance`]: what a ledger must do, a function a rule; [`conformance!`] runs all of it on a provider.
+
+//! - [`invariants`]: what must be true of any ledger at any time.
+
+pub mod book_store;
+pub mod conformance;
+pub mod desk;
+pub mod invariants;
+
+pub use book_store::BookStore;
+pub use desk::{Desk, block_on};

@@ -16,6 +16,10 @@ impl<R: Rows> Rules<'_, R> {
     /// Takes up to `count` jobs: brings in what is due, then picks by priority and place.
     pub fn claim(&mut self, claim: &Claim) -> Result<ClaimAnswer> {
         check(claim)?;
+        for name in claim.names.iter().flatten() {
+            // A name that differs from a known one only by case would never find a job.
+            self.rows.definition(name)?;
+        }
         let brought_in = self.recover()?;
         let mut trace = if claim.trace { Some(self.start_trace(&brought_in)?) } else { None };
         let outcome = self.pick(claim)?;

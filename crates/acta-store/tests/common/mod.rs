@@ -1,0 +1,17 @@
+//! Providers for the testkit.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use acta_core::Store;
+use acta_store::SqliteStore;
+use acta_store::sqlite::{Options, Synchronous};
+use acta_testkit::desk::Given;
+
+/// An empty ledger in a folder of its own.
+pub fn sqlite(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { synchronous: Synchronous::Normal, clock: given.clock, random: Some(given.random) };
+    let store = SqliteStore::open(folder.path().join("acta.db"), options).unwrap();
+    (Arc::new(store), Box::new(folder))
+}

@@ -1,0 +1,3 @@
+//! The executable specification keeps its own rules.
+
+acta_testkit::conformance!(acta_testkit::desk::book);
