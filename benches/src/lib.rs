@@ -1,1 +1,6 @@
-//! placeholder
+//! How fast the ledger is, beside the same durable transitions by hand: what `cargo bench -p benches` runs.
+
+pub mod flat;
+pub mod ledger;
+pub mod raw;
+pub mod table;

@@ -118,7 +118,7 @@ pub struct Standing {
 /// The answer to a settle, kept so that the same settle again gets the same answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// A digest of the outcome.
+    /// A digest of the outcome, in 60 bits.
     pub mark: i64,
     /// The state that the settle led to.
     pub state: State,

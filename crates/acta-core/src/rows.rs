@@ -76,6 +76,11 @@ pub trait Rows {
     fn insert(&mut self, job: &Job) -> Result<()>;
     /// The job with this id.
     fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>>;
+    /// These will be asked for by [`Rows::find`] one by one; a provider may look them up together.
+    fn prefetch(&mut self, ids: &mut dyn Iterator<Item = &JobId>) -> Result<()> {
+        let _ = ids;
+        Ok(())
+    }
     /// What the job in `row` is.
     fn identity(&mut self, row: u64) -> Result<Identity>;
     /// Where the job in `row` stands.

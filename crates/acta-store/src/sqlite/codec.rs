@@ -2,13 +2,13 @@
 
 use acta_core::job::{KeyHold, Settled};
 use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Timestamp};
-use rusqlite::types::{Type, Value};
-use rusqlite::{Error, Result, Row, params_from_iter};
+use rusqlite::types::{ToSqlOutput, Type, ValueRef};
+use rusqlite::{Error, Result, Row, ToSql, params_from_iter};
 
 use acta_core::rows::LaneNumber;
 
 /// How many columns a standing takes up in a statement's answer.
-pub(super) const STANDING_WIDTH: usize = 27;
+pub(super) const STANDING_WIDTH: usize = 20;
 /// How many columns an identity takes up.
 pub(super) const IDENTITY_WIDTH: usize = 9;
 
@@ -47,12 +47,41 @@ pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }
 
+/// The bits of the column `flags`.
+mod flag {
+    pub(super) const PAUSED: i64 = 1;
+    pub(super) const LANE_PAUSED: i64 = 2;
+    pub(super) const CANCEL_REQUESTED: i64 = 4;
+    pub(super) const NOT_RETRYABLE: i64 = 8;
+    pub(super) const BUSINESS: i64 = 16;
+    pub(super) const HAS_DETAIL: i64 = 32;
+    pub(super) const KEY_KEPT: i64 = 64;
+    pub(super) const KEY_WHILE_LIVE: i64 = 128;
+}
+
+fn flags_of(standing: &Standing) -> i64 {
+    let bit = |is: bool, bit: i64| if is { bit } else { 0 };
+    bit(standing.paused, flag::PAUSED)
+        | bit(standing.lane_paused, flag::LANE_PAUSED)
+        | bit(standing.cancel_requested, flag::CANCEL_REQUESTED)
+        | bit(!standing.retryable, flag::NOT_RETRYABLE)
+        | bit(standing.business, flag::BUSINESS)
+        | bit(standing.has_detail, flag::HAS_DETAIL)
+        | bit(standing.key_hold == KeyHold::Kept, flag::KEY_KEPT)
+        | bit(standing.key_hold == KeyHold::WhileLive, flag::KEY_WHILE_LIVE)
+}
+
 /// The standing whose columns begin at `from`, in the order that every statement names them in.
 pub(super) fn standing(row: &Row<'_>, from: usize) -> Result<Standing> {
     let at = |offset: usize| from + offset;
-    let settled_mark: Option<i64> = row.get(at(22))?;
-    let settled = match settled_mark {
-        Some(mark) => Some(Settled { mark, state: state(row, at(23))?, run_at: instant(row, at(24))? }),
+    let flags: i64 = row.get(at(4))?;
+    let is = |bit: i64| flags & bit != 0;
+    let settled = match row.get::<_, Option<i64>>(at(18))? {
+        Some(packed) => Some(Settled {
+            mark: packed >> 4,
+            state: State::from_code(packed & 15).ok_or_else(|| unfit(at(18), "holds no state"))?,
+            run_at: instant(row, at(19))?,
+        }),
         None => None,
     };
     Ok(Standing {
@@ -60,31 +89,31 @@ pub(super) fn standing(row: &Row<'_>, from: usize) -> Result<Standing> {
         place: number(row, at(1))?,
         priority: row.get(at(2))?,
         lane: row.get::<_, Option<i64>>(at(3))?.map(|number| LaneNumber(number.cast_unsigned())),
-        lane_paused: row.get(at(4))?,
-        paused: row.get(at(5))?,
-        cancel_requested: row.get(at(6))?,
-        attempts: row.get(at(7))?,
-        max_attempts: row.get(at(8))?,
-        retryable: row.get(at(9))?,
-        fence: number(row, at(10))?,
-        lost_leases: row.get(at(11))?,
-        run_at: instant(row, at(12))?,
-        expires_at: instant(row, at(13))?,
-        wait_until: instant(row, at(14))?,
-        lease_expires_at: instant(row, at(15))?,
-        claimed_by: label(row, at(16))?,
-        claimed_at: instant(row, at(17))?,
-        finished_at: instant(row, at(18))?,
-        retention: span(row, at(19))?,
-        prune_at: instant(row, at(20))?,
-        business: row.get(at(21))?,
+        lane_paused: is(flag::LANE_PAUSED),
+        paused: is(flag::PAUSED),
+        cancel_requested: is(flag::CANCEL_REQUESTED),
+        attempts: row.get(at(5))?,
+        max_attempts: row.get(at(6))?,
+        retryable: !is(flag::NOT_RETRYABLE),
+        fence: number(row, at(7))?,
+        lost_leases: row.get(at(8))?,
+        run_at: instant(row, at(9))?,
+        expires_at: instant(row, at(10))?,
+        wait_until: instant(row, at(11))?,
+        lease_expires_at: instant(row, at(12))?,
+        claimed_by: label(row, at(13))?,
+        claimed_at: instant(row, at(14))?,
+        finished_at: instant(row, at(15))?,
+        retention: span(row, at(16))?,
+        prune_at: instant(row, at(17))?,
+        business: is(flag::BUSINESS),
         settled,
-        key_hold: match row.get::<_, i64>(at(25))? {
-            1 => KeyHold::Kept,
-            2 => KeyHold::WhileLive,
-            _ => KeyHold::None,
+        key_hold: match (is(flag::KEY_KEPT), is(flag::KEY_WHILE_LIVE)) {
+            (true, _) => KeyHold::Kept,
+            (false, true) => KeyHold::WhileLive,
+            (false, false) => KeyHold::None,
         },
-        has_detail: row.get(at(26))?,
+        has_detail: is(flag::HAS_DETAIL),
     })
 }
 
@@ -117,53 +146,96 @@ pub(super) fn identity(row: &Row<'_>, from: usize) -> Result<Identity> {
     })
 }
 
-/// The values of a standing, in the order of the statements that write one: the columns of an answer, then what the
-/// indexes need.
-pub(super) fn standing_values(standing: &Standing) -> [Value; STANDING_WIDTH + 2] {
-    let whole = |number: u64| Value::Integer(number.cast_signed());
-    let flag = |is: bool| Value::Integer(i64::from(is));
-    let at = |instant: Option<Timestamp>| instant.map_or(Value::Null, |at| Value::Integer(at.as_millis()));
-    let held = standing.state.is_held();
+/// A database value that is borrowed from what it is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cell<'a> {
+    Null,
+    Integer(i64),
+    Text(&'a str),
+}
+
+impl ToSql for Cell<'_> {
+    fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Integer(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+/// How many columns of a standing are written: those of an answer but for the lane, and those that belong to an index.
+pub(super) const CELLS: usize = STANDING_WIDTH - 1 + 6;
+
+/// The columns of a standing that change, in the order of [`standing_cells`].
+pub(super) const COLUMNS: [&str; CELLS] = [
+    "state",
+    "place",
+    "priority",
+    "flags",
+    "attempts",
+    "max_attempts",
+    "fence",
+    "lost_leases",
+    "run_at",
+    "expires_at",
+    "wait_until",
+    "lease_expires_at",
+    "claimed_by",
+    "claimed_at",
+    "finished_at",
+    "retention_ms",
+    "prune_at",
+    "settled",
+    "settled_run_at",
+    "ready_place",
+    "due_at",
+    "aside",
+    "head_of",
+    "blocked_in",
+    "unsuccessful",
+];
+
+/// The values of [`COLUMNS`] for a standing.
+pub(super) fn standing_cells(standing: &Standing) -> [Cell<'_>; CELLS] {
+    let whole = |number: u64| Cell::Integer(number.cast_signed());
+    let at = |instant: Option<Timestamp>| instant.map_or(Cell::Null, |at| Cell::Integer(at.as_millis()));
+    let only = |is: bool, cell| if is { cell } else { Cell::Null };
+    let state = Cell::Integer(i64::from(standing.state.code()));
+    let lane = standing.lane.map_or(Cell::Null, |lane| whole(lane.0));
+    let packed = |settled: Settled| Cell::Integer(settled.mark << 4 | i64::from(settled.state.code()));
     [
-        Value::Integer(i64::from(standing.state.code())),
+        state,
         whole(standing.place),
-        Value::Integer(i64::from(standing.priority)),
-        standing.lane.map_or(Value::Null, |lane| whole(lane.0)),
-        flag(standing.lane_paused),
-        flag(standing.paused),
-        flag(standing.cancel_requested),
-        Value::Integer(i64::from(standing.attempts)),
-        Value::Integer(i64::from(standing.max_attempts)),
-        flag(standing.retryable),
+        Cell::Integer(i64::from(standing.priority)),
+        Cell::Integer(flags_of(standing)),
+        Cell::Integer(i64::from(standing.attempts)),
+        Cell::Integer(i64::from(standing.max_attempts)),
         whole(standing.fence),
-        Value::Integer(i64::from(standing.lost_leases)),
+        Cell::Integer(i64::from(standing.lost_leases)),
         at(standing.run_at),
         at(standing.expires_at),
         at(standing.wait_until),
         at(standing.lease_expires_at),
-        standing.claimed_by.as_ref().map_or(Value::Null, |robot| Value::Text(robot.as_str().to_owned())),
+        standing.claimed_by.as_ref().map_or(Cell::Null, |robot| Cell::Text(robot.as_str())),
         at(standing.claimed_at),
         at(standing.finished_at),
-        standing.retention.map_or(Value::Null, |span| Value::Integer(span.as_millis())),
+        standing.retention.map_or(Cell::Null, |span| Cell::Integer(span.as_millis())),
         at(standing.prune_at),
-        flag(standing.business),
-        standing.settled.map_or(Value::Null, |settled| Value::Integer(settled.mark)),
-        standing.settled.map_or(Value::Null, |settled| Value::Integer(i64::from(settled.state.code()))),
+        standing.settled.map_or(Cell::Null, packed),
         at(standing.settled.and_then(|settled| settled.run_at)),
-        Value::Integer(match standing.key_hold {
-            KeyHold::None => 0,
-            KeyHold::Kept => 1,
-            KeyHold::WhileLive => 2,
-        }),
-        flag(standing.has_detail),
-        flag(standing.is_aside()),
+        only(standing.is_candidate(), whole(standing.place)),
         // A lease has an index of its own, so that "leased until" and "deferred until" are each one look.
-        at(standing.due_at().filter(|_| !held)),
+        only(!standing.state.is_held(), at(standing.due_at())),
+        only(standing.is_aside(), Cell::Integer(1)),
+        only(standing.state.is_head(), lane),
+        only(standing.state == State::Blocked, lane),
+        only(matches!(standing.state, State::Failed | State::Cancelled), state),
     ]
 }
 
 /// Binds values in order.
-pub(super) fn bind(values: impl IntoIterator<Item = Value>) -> impl rusqlite::Params {
+pub(super) fn bind<T: ToSql>(values: impl IntoIterator<Item = T>) -> impl rusqlite::Params {
     params_from_iter(values)
 }
 

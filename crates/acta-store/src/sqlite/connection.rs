@@ -1,10 +1,14 @@
 //! Connections: pragmas, statements, and the names that failpoints and plans know them by.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
 
-use acta_core::{Error, Result};
+use acta_core::{Error, JobId, Result, Standing};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
 
+use super::codec::{self, Cell};
 use super::fault::translate;
 use super::turn;
 use crate::failpoint::failpoint;
@@ -38,6 +42,31 @@ pub(super) use statement;
 pub(super) struct Db {
     pub(super) raw: Connection,
     place: String,
+    /// The statements of [`Db::update_standings`], by the columns that they write and the number of jobs.
+    updates: RefCell<HashMap<(u64, usize), String>>,
+    /// The statements of [`Db::find_many`], by the number of jobs.
+    finds: RefCell<HashMap<usize, String>>,
+}
+
+/// How many of `left` jobs one statement takes: few sizes, so that few statements are prepared.
+pub(super) fn chunk_of(left: usize) -> usize {
+    match left {
+        100.. => 100,
+        16.. => 16,
+        4.. => 4,
+        _ => 1,
+    }
+}
+
+fn marks(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+/// The statement that writes the columns of a mask, of so many jobs.
+fn update_of(mask: u64, jobs: usize) -> String {
+    let columns = (0..codec::CELLS).filter(|index| mask & 1 << index != 0);
+    let assignments: Vec<String> = columns.map(|index| format!("{} = ?", codec::COLUMNS[index])).collect();
+    format!("UPDATE acta_standing SET {} WHERE job IN ({})", assignments.join(", "), marks(jobs))
 }
 
 impl Db {
@@ -48,10 +77,12 @@ impl Db {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | if writes { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
         let raw = Connection::open_with_flags(path, flags).map_err(|fault| translate(&place, &fault))?;
-        let db = Self { raw, place };
+        let db = Self { raw, place, updates: RefCell::default(), finds: RefCell::default() };
         let prepare = || -> rusqlite::Result<()> {
             db.raw.busy_handler(Some(turn::look_again))?;
-            db.raw.set_prepared_statement_cache_capacity(128);
+            db.raw.set_prepared_statement_cache_capacity(256);
+            // A plan does not depend on the values that are bound: no statement is prepared twice.
+            db.raw.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             db.raw.pragma_update(None, "cache_size", -65_536)?;
             db.raw.pragma_update(None, "temp_store", "memory")?;
             if writes {
@@ -61,6 +92,8 @@ impl Db {
                     Synchronous::Normal => "normal",
                 };
                 db.raw.pragma_update(None, "synchronous", word)?;
+                // A page that many commits change is then copied into the file once; 16 MiB of log at the most.
+                db.raw.pragma_update(None, "wal_autocheckpoint", 4_000)?;
             } else {
                 db.raw.pragma_update(None, "query_only", true)?;
             }
@@ -107,6 +140,33 @@ impl Db {
     ) -> Result<Vec<T>> {
         let run =
             || self.raw.prepare_cached(statement.sql)?.query_map(params, read)?.collect::<rusqlite::Result<Vec<T>>>();
+        run().map_err(|fault| self.fault(&fault))
+    }
+
+    /// Writes the same values into the columns of `mask` of several jobs; as many as [`chunk_of`] says.
+    pub(super) fn update_standings(&self, mask: u64, cells: &[Cell<'_>], jobs: &[i64]) -> Result<()> {
+        let mut updates = self.updates.borrow_mut();
+        let sql = updates.entry((mask, jobs.len())).or_insert_with(|| update_of(mask, jobs.len()));
+        let values = cells.iter().copied().chain(jobs.iter().map(|job| Cell::Integer(*job)));
+        let run = || self.raw.prepare_cached(sql)?.execute(codec::bind(values));
+        run().map_err(|fault| self.fault(&fault))?;
+        failpoint("save");
+        Ok(())
+    }
+
+    /// Finds several jobs by their rows, as many as [`chunk_of`] says.
+    pub(super) fn find_many(&self, ns: i64, jobs: &[i64]) -> Result<Vec<(u64, JobId, Standing)>> {
+        let mut finds = self.finds.borrow_mut();
+        let sql = finds.entry(jobs.len()).or_insert_with(|| {
+            let one = include_str!("sql/find.sql");
+            one.replace("s.job = ?1 AND s.ns = ?2", &format!("s.ns = ? AND s.job IN ({})", marks(jobs.len())))
+        });
+        let read = |row: &Row<'_>| {
+            let (job, standing) = codec::row_and_standing(row)?;
+            Ok((job, codec::id(row, 1 + codec::STANDING_WIDTH)?, standing))
+        };
+        let values = std::iter::once(ns).chain(jobs.iter().copied());
+        let run = || self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)?.collect::<rusqlite::Result<Vec<_>>>();
         run().map_err(|fault| self.fault(&fault))
     }
 

@@ -131,10 +131,10 @@ impl Writer {
 
     /// One transaction with the first of the group and all that waits, within bounds.
     fn commit(&mut self, group: &mut Vec<Box<dyn Work>>, receiver: &Receiver<Box<dyn Work>>) -> Result<()> {
-        self.turn.take(|| self.db.command("BEGIN IMMEDIATE"))?;
+        let Self { db, turn, memory, world } = self;
+        let mut session = turn.take(|| Session::begin(db, memory, world, "BEGIN IMMEDIATE"))?;
         failpoint("begin");
         let start = Instant::now();
-        let mut session = Session::begin(&self.db, &mut self.memory, &self.world)?;
         let mut done = 0;
         loop {
             while let Some(work) = group.get_mut(done) {
@@ -149,7 +149,7 @@ impl Writer {
         }
         session.finish()?;
         failpoint("commit");
-        self.db.command("COMMIT")?;
+        db.command("COMMIT")?;
         failpoint("committed");
         Ok(())
     }
@@ -158,10 +158,7 @@ impl Writer {
 fn read(db: &Db, world: &World, receiver: &Receiver<Box<dyn Work>>) {
     let mut memory = Memory::default();
     while let Ok(mut work) = receiver.recv() {
-        let outcome = db
-            .command("BEGIN")
-            .and_then(|()| Session::begin(db, &mut memory, world))
-            .and_then(|mut session| work.run(&mut session));
+        let outcome = Session::begin(db, &mut memory, world, "BEGIN").and_then(|mut session| work.run(&mut session));
         // Nothing was written; this only lets the snapshot go.
         let _ = db.command("ROLLBACK");
         work.answer(outcome);

@@ -67,7 +67,7 @@ pub(super) fn whole(
 ) -> Result<Found> {
     let detail = if standing.has_detail {
         let queue = session.namespace_numbered(ns)?;
-        SqlRows { session, ns, queue }.detail(row)?
+        SqlRows::new(session, ns, queue).detail(row)?
     } else {
         Detail::default()
     };
@@ -123,9 +123,9 @@ fn states_of(word: &str) -> &'static str {
             || families.iter().any(|family| [false, true].iter().any(|&business| family.word(state, business) == word))
     };
     match State::ALL.into_iter().filter(|state| means(*state)).collect::<Vec<_>>()[..] {
-        [State::Failed] => " AND s.state = 7",
-        [State::Cancelled] => " AND s.state = 8",
-        [State::Failed, State::Cancelled] => " AND s.state > 6",
+        [State::Failed] => " AND s.unsuccessful = 7",
+        [State::Cancelled] => " AND s.unsuccessful = 8",
+        [State::Failed, State::Cancelled] => " AND s.unsuccessful IS NOT NULL",
         [State::Claimed | State::Running, ..] => " AND s.lease_expires_at IS NOT NULL",
         _ => "",
     }

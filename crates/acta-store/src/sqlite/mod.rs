@@ -8,6 +8,7 @@ mod list;
 mod migrate;
 mod rows;
 mod session;
+mod standings;
 mod turn;
 
 use std::path::{Path, PathBuf};
@@ -251,7 +252,7 @@ impl Store for SqliteStore {
                 let mut queues = Vec::with_capacity(rows.len());
                 for columns in rows {
                     let (ns, queue) = session.queue_of(columns)?;
-                    let tallies = acta_core::Rows::tallies(&mut SqlRows { session, ns, queue: queue.clone() })?;
+                    let tallies = acta_core::Rows::tallies(&mut SqlRows::new(session, ns, queue.clone()))?;
                     queues.push((queue, tallies));
                 }
                 Ok(queues)

@@ -4,17 +4,18 @@ use acta_core::history::Entry;
 use acta_core::rows::{KeyRecord, Lane, LaneNumber, Queue, Rows, Tallies, Tally};
 use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Standing, Timestamp};
 use rusqlite::Row;
-use rusqlite::types::Value;
 
-use super::codec;
-use super::connection::{Statement, statement};
+use super::codec::{self, Cell};
+use super::connection::{Statement, chunk_of, statement};
 use super::session::{NamespaceNumber, Session};
+use super::standings::Standings;
 
 /// One namespace inside one transaction.
 pub(super) struct SqlRows<'s, 'a> {
     pub(super) session: &'s mut Session<'a>,
     pub(super) ns: NamespaceNumber,
     pub(super) queue: Queue,
+    standings: Standings,
 }
 
 /// An instant as a database value.
@@ -26,17 +27,50 @@ fn count_of(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-impl SqlRows<'_, '_> {
-    fn missing(&self, row: u64) -> acta_core::Error {
+impl<'s, 'a> SqlRows<'s, 'a> {
+    pub(super) fn new(session: &'s mut Session<'a>, ns: NamespaceNumber, queue: Queue) -> Self {
+        Self { session, ns, queue, standings: Standings::default() }
+    }
+
+    pub(super) fn missing(&self, row: u64) -> acta_core::Error {
         self.session.db.unreadable(&format!("job row {row}"), "is not there")
     }
 
-    fn one_standing(&self, statement: Statement, params: impl rusqlite::Params) -> Result<Option<(u64, Standing)>> {
-        self.session.db.first(statement, params, codec::row_and_standing)
+    /// Writes what was changed; to be called before any look into an index, and at the end.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.standings.flush(self.session.db)
     }
 
-    fn standings(&self, statement: Statement, params: impl rusqlite::Params) -> Result<Vec<(u64, Standing)>> {
-        self.session.db.all(statement, params, codec::row_and_standing)
+    fn one_standing(&mut self, statement: Statement, params: impl rusqlite::Params) -> Result<Option<(u64, Standing)>> {
+        self.flush()?;
+        let found = self.session.db.first(statement, params, codec::row_and_standing)?;
+        self.remember(found.iter());
+        Ok(found)
+    }
+
+    fn standings(&mut self, statement: Statement, params: impl rusqlite::Params) -> Result<Vec<(u64, Standing)>> {
+        self.flush()?;
+        let found = self.session.db.all(statement, params, codec::row_and_standing)?;
+        self.remember(found.iter());
+        Ok(found)
+    }
+
+    fn candidates_of(
+        &mut self,
+        statement: Statement,
+        params: impl rusqlite::Params,
+    ) -> Result<Vec<(u64, Standing, Identity)>> {
+        let found = self.session.db.all(statement, params, codec::candidate)?;
+        for (row, standing, identity) in &found {
+            self.standings.remember(*row, Some(&identity.id), standing);
+        }
+        Ok(found)
+    }
+
+    fn remember<'r>(&mut self, found: impl Iterator<Item = &'r (u64, Standing)>) {
+        for (row, standing) in found {
+            self.standings.remember(*row, None, standing);
+        }
     }
 
     /// The numbers of the definitions whose candidates are wanted.
@@ -63,6 +97,7 @@ impl SqlRows<'_, '_> {
 
     /// The earliest instant that a statement finds, over all jobs or those of some definitions.
     fn earliest(&mut self, all: Statement, of_one: Statement, names: Option<&[Name]>) -> Result<Option<Timestamp>> {
+        self.flush()?;
         let read = |row: &Row<'_>| row.get::<_, i64>(0).map(Timestamp::from_millis);
         if names.is_none() {
             return self.session.db.first(all, [self.ns], read);
@@ -124,26 +159,36 @@ impl Rows for SqlRows<'_, '_> {
                 identity.payload.as_str(),
             ),
         )?;
-        let more = [Value::Integer(row.cast_signed()), Value::Integer(self.ns), Value::Integer(name_number)];
-        let values = codec::standing_values(standing).into_iter().chain(more);
+        let more = [Cell::Integer(row.cast_signed()), Cell::Integer(self.ns), Cell::Integer(name_number)];
+        let values = codec::standing_cells(standing).into_iter().chain(more);
         db.execute(statement!("insert_standing"), codec::bind(values))?;
         Ok(())
     }
 
     fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>> {
-        let db = self.session.db;
         if let Some(row) = id.row() {
-            let read = |row: &Row<'_>| {
-                // The number alone proves nothing: the whole id must be the same.
-                let is_it = row.get_ref(1 + codec::STANDING_WIDTH)?.as_str().is_ok_and(|found| found == id.as_str());
-                is_it.then(|| codec::row_and_standing(row)).transpose()
-            };
-            let found = db.first(statement!("find"), (row.cast_signed(), self.ns), read)?.flatten();
-            if found.is_some() {
-                return Ok(found);
+            if self.standings.get_by_id(row, id).is_none() {
+                self.prefetch(&mut std::iter::once(id))?;
+            }
+            if let Some(standing) = self.standings.get_by_id(row, id) {
+                return Ok(Some((row, standing.clone())));
             }
         }
         self.one_standing(statement!("find_foreign"), (id.as_str(), self.ns))
+    }
+
+    fn prefetch(&mut self, ids: &mut dyn Iterator<Item = &JobId>) -> Result<()> {
+        let rows: Vec<i64> = ids.filter_map(JobId::row).map(u64::cast_signed).collect();
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
+            // The number alone proves nothing: the whole id is kept, to be compared with the one that is asked for.
+            for (row, id, standing) in self.session.db.find_many(self.ns, chunk)? {
+                self.standings.remember(row, Some(&id), &standing);
+            }
+            rest = behind;
+        }
+        Ok(())
     }
 
     fn identity(&mut self, row: u64) -> Result<Identity> {
@@ -153,6 +198,9 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn standing(&mut self, row: u64) -> Result<Standing> {
+        if let Some(standing) = self.standings.get(row) {
+            return Ok(standing.clone());
+        }
         let found = self.one_standing(statement!("standing"), [row.cast_signed()])?;
         found.map(|(_, standing)| standing).ok_or_else(|| self.missing(row))
     }
@@ -180,9 +228,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn save(&mut self, row: u64, standing: &Standing) -> Result<()> {
-        let values = codec::standing_values(standing).into_iter().chain([Value::Integer(row.cast_signed())]);
-        self.session.db.execute(statement!("save"), codec::bind(values))?;
-        Ok(())
+        if self.standings.change(row, standing) { Ok(()) } else { Err(self.missing(row)) }
     }
 
     fn save_detail(&mut self, row: u64, detail: &Detail) -> Result<()> {
@@ -212,6 +258,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn delete(&mut self, row: u64) -> Result<()> {
+        self.standings.forget(row);
         let tables = [
             statement!("delete_standing"),
             statement!("delete_job"),
@@ -259,10 +306,11 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn candidates(&mut self, names: Option<&[Name]>, limit: usize) -> Result<Vec<(u64, Standing, Identity)>> {
+        self.flush()?;
         let numbers = self.names_to_scan(names)?;
         if let [number] = numbers[..] {
             let params = (self.ns, number, count_of(limit));
-            return self.session.db.all(statement!("candidates"), params, codec::candidate);
+            return self.candidates_of(statement!("candidates"), params);
         }
         // Several definitions: their orders are merged from the index alone, and only the winners are read.
         let mut order: Vec<(i64, i64, i64)> = Vec::new();
@@ -275,12 +323,13 @@ impl Rows for SqlRows<'_, '_> {
         order.truncate(limit);
         let mut candidates = Vec::with_capacity(order.len());
         for (_, _, job) in order {
-            candidates.extend(self.session.db.first(statement!("candidate"), [job], codec::candidate)?);
+            candidates.extend(self.candidates_of(statement!("candidate"), [job])?);
         }
         Ok(candidates)
     }
 
     fn any_head_named(&mut self, names: &[Name]) -> Result<bool> {
+        self.flush()?;
         for number in self.names_to_scan(Some(names))? {
             let found = self.session.db.first(statement!("any_head_named"), (self.ns, number), |row| row.get(0))?;
             if found == Some(true) {

@@ -35,6 +35,8 @@ pub(super) struct Session<'a> {
     pub(super) db: &'a Db,
     pub(super) memory: &'a mut Memory,
     pending: Pending,
+    is_fresh: bool,
+    begin: &'static str,
     world: &'a World,
 }
 
@@ -45,32 +47,45 @@ pub(super) struct World {
 }
 
 impl<'a> Session<'a> {
-    /// The view of a transaction that has just begun.
-    pub(super) fn begin(db: &'a Db, memory: &'a mut Memory, world: &'a World) -> Result<Self> {
+    /// Begins a transaction, by the command `begin`.
+    pub(super) fn begin(db: &'a Db, memory: &'a mut Memory, world: &'a World, begin: &'static str) -> Result<Self> {
+        db.command(begin)?;
         let version = db.data_version()?;
         if memory.data_version != version {
             *memory = Memory { data_version: version, ..Memory::default() };
         }
-        Ok(Self { db, memory, pending: Pending::default(), world })
+        Ok(Self { db, memory, pending: Pending::default(), is_fresh: true, begin, world })
     }
 
-    /// Runs one operation in a savepoint: a refused one leaves nothing behind.
+    /// Runs one operation: a refused one leaves nothing behind, and nothing of the others is undone with it.
     ///
-    /// The outer error means that the whole transaction is gone: SQLite rolls everything back when the disk is full.
+    /// The first needs no savepoint of its own, since there is nothing before it to keep. The outer error means that
+    /// the whole transaction is gone: SQLite rolls everything back when the disk is full.
     pub(super) fn operation<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<Result<T>> {
-        self.db.command("SAVEPOINT operation")?;
+        let is_first = std::mem::replace(&mut self.is_fresh, false);
+        if !is_first {
+            self.db.command("SAVEPOINT operation")?;
+        }
         let before = self.pending.clone();
         match run(self) {
             Ok(answer) => {
-                self.db.command("RELEASE operation")?;
+                if !is_first {
+                    self.db.command("RELEASE operation")?;
+                }
                 Ok(Ok(answer))
             }
             Err(fault) => {
                 if self.db.raw.is_autocommit() {
                     return Err(fault);
                 }
-                self.db.command("ROLLBACK TO operation")?;
-                self.db.command("RELEASE operation")?;
+                if is_first {
+                    self.db.command("ROLLBACK")?;
+                    self.db.command(self.begin)?;
+                    self.is_fresh = true;
+                } else {
+                    self.db.command("ROLLBACK TO operation")?;
+                    self.db.command("RELEASE operation")?;
+                }
                 self.pending = before;
                 // Names, lanes or numbers may have been given in what is undone now.
                 *self.memory = Memory { data_version: self.memory.data_version, ..Memory::default() };
@@ -104,8 +119,10 @@ impl<'a> Session<'a> {
         let world = self.world;
         // Nobody panics while holding it, and a half-used source of random numbers is as good as any.
         let mut random = world.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut rows = SqlRows { session: self, ns, queue };
-        verb(&mut Rules::new(&mut rows, world.clock.now(), random.as_mut())).map(Some)
+        let mut rows = SqlRows::new(self, ns, queue);
+        let answer = verb(&mut Rules::new(&mut rows, world.clock.now(), random.as_mut()))?;
+        rows.flush()?;
+        Ok(Some(answer))
     }
 
     /// The namespace's number and row, if it exists.

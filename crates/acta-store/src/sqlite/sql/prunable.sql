@@ -1,7 +1,6 @@
-SELECT s.job, s.state, s.place, s.priority, s.lane, s.lane_paused, s.paused, s.cancel_requested, s.attempts, s.max_attempts,
-       s.retryable, s.fence, s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by,
-       s.claimed_at, s.finished_at, s.retention_ms, s.prune_at, s.business, s.settled_mark, s.settled_state,
-       s.settled_run_at, s.key_hold, s.has_detail
+SELECT s.job, s.state, s.place, s.priority, coalesce(s.head_of, s.blocked_in), s.flags, s.attempts, s.max_attempts, s.fence,
+       s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at,
+       s.finished_at, s.retention_ms, s.prune_at, s.settled, s.settled_run_at
 FROM acta_standing s INDEXED BY acta_prune
 WHERE s.ns = ?1 AND s.prune_at IS NOT NULL AND s.prune_at <= ?2
 ORDER BY s.prune_at, s.job

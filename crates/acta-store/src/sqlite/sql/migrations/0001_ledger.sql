@@ -65,7 +65,7 @@ CREATE UNIQUE INDEX acta_jobs_foreign ON acta_jobs (id) WHERE is_foreign = 1;
 CREATE INDEX acta_jobs_lane ON acta_jobs (ns, lane, job) WHERE lane IS NOT NULL;
 CREATE INDEX acta_jobs_key ON acta_jobs (ns, key, job) WHERE key IS NOT NULL;
 
--- Where a job stands: narrow, and every index of it partial, so that blocked and finished jobs cost a claim nothing.
+-- Where a job stands: narrow, and written at every step.
 -- States: 0 blocked, 1 ready, 2 scheduled, 3 claimed, 4 running, 5 waiting, 6 succeeded, 7 failed, 8 cancelled.
 CREATE TABLE acta_standing (
     job              INTEGER PRIMARY KEY,
@@ -74,47 +74,49 @@ CREATE TABLE acta_standing (
     state            INTEGER NOT NULL CHECK (state BETWEEN 0 AND 8),
     place            INTEGER NOT NULL,
     priority         INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 100),
-    lane             INTEGER,                    -- while alive
-    lane_paused      INTEGER NOT NULL,
-    paused           INTEGER NOT NULL,
-    aside            INTEGER NOT NULL,           -- a head that time alone makes no candidate
-    cancel_requested INTEGER NOT NULL,
+    -- 1 paused, 2 lane paused (kept on the head alone), 4 cancel requested, 8 not retryable, 16 failed as a business
+    -- exception, 32 has details, 64 keeps its deduplication key, 128 keeps it while live
+    flags            INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 255),
     attempts         INTEGER NOT NULL CHECK (attempts >= 0),
     max_attempts     INTEGER NOT NULL CHECK (max_attempts > 0),
-    retryable        INTEGER NOT NULL,
     fence            INTEGER NOT NULL CHECK (fence >= attempts),
     lost_leases      INTEGER NOT NULL,
     run_at           INTEGER,
     expires_at       INTEGER,
     wait_until       INTEGER,
-    due_at           INTEGER,                    -- run_at, wait_until or expires_at, whichever time will act on
     lease_expires_at INTEGER,
     claimed_by       TEXT,
     claimed_at       INTEGER,
     finished_at      INTEGER,
     retention_ms     INTEGER,
     prune_at         INTEGER,
-    business         INTEGER NOT NULL,
-    settled_mark     INTEGER,
-    settled_state    INTEGER,
+    settled          INTEGER,                    -- digest of the last outcome, the state that it led to in the last 4 bits
     settled_run_at   INTEGER,
-    key_hold         INTEGER NOT NULL CHECK (key_hold BETWEEN 0 AND 2), -- 0 none, 1 kept, 2 while live
-    has_detail       INTEGER NOT NULL,
-    -- A lease and a holder go together with claimed and running, an end with the final states.
+    -- Each of these belongs to an index and is null wherever that index has no business, so that blocked and finished
+    -- jobs cost a claim nothing, and a step touches only the indexes that it moves a job in or out of.
+    ready_place      INTEGER,                    -- the place of a candidate
+    due_at           INTEGER,                    -- run_at, wait_until or expires_at, whichever time will act on
+    aside            INTEGER,                    -- 1: a head that time alone makes no candidate
+    head_of          INTEGER,                    -- the lane, of its head
+    blocked_in       INTEGER,                    -- the lane, of a blocked member
+    unsuccessful     INTEGER,                    -- the state, of a failed or cancelled job
+    -- A lease goes together with claimed and running, an end with the final states, a lane with life.
     CHECK ((lease_expires_at IS NOT NULL) = (state IN (3, 4))),
     CHECK ((finished_at IS NOT NULL) = (state >= 6)),
-    CHECK (state < 6 OR lane IS NULL)
+    CHECK ((blocked_in IS NOT NULL) = (state = 0)),
+    CHECK (head_of IS NULL OR state BETWEEN 1 AND 5),
+    CHECK (ready_place IS NULL OR (state = 1 AND flags & 3 = 0))
 ) STRICT;
 -- The claim scan.
-CREATE INDEX acta_ready ON acta_standing (ns, name, priority DESC, place) WHERE state = 1 AND aside = 0;
+CREATE INDEX acta_ready ON acta_standing (ns, name, priority DESC, ready_place) WHERE ready_place IS NOT NULL;
 CREATE INDEX acta_leases ON acta_standing (ns, lease_expires_at, place) WHERE lease_expires_at IS NOT NULL;
 CREATE INDEX acta_due ON acta_standing (ns, due_at, place) WHERE due_at IS NOT NULL;
-CREATE INDEX acta_aside ON acta_standing (ns, name) WHERE aside = 1;
+CREATE INDEX acta_aside ON acta_standing (ns, name) WHERE aside IS NOT NULL;
 -- A lane has one member that is neither blocked nor ended.
-CREATE UNIQUE INDEX acta_lane_head ON acta_standing (lane) WHERE lane IS NOT NULL AND state > 0;
-CREATE INDEX acta_lane_next ON acta_standing (lane, place) WHERE state = 0;
+CREATE UNIQUE INDEX acta_lane_head ON acta_standing (head_of) WHERE head_of IS NOT NULL;
+CREATE INDEX acta_lane_next ON acta_standing (blocked_in, place) WHERE blocked_in IS NOT NULL;
 CREATE INDEX acta_prune ON acta_standing (ns, prune_at) WHERE prune_at IS NOT NULL;
-CREATE INDEX acta_failures ON acta_standing (ns, state, job) WHERE state > 6;
+CREATE INDEX acta_unsuccessful ON acta_standing (ns, unsuccessful, job) WHERE unsuccessful IS NOT NULL;
 
 -- What few jobs have.
 CREATE TABLE acta_details (

@@ -1,0 +1,67 @@
+//! Whether a claim's cost depends on what it does not look at.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use acta_core::store::NewJob;
+use acta_core::{Json, Label};
+use acta_store::sqlite::Synchronous;
+use anyhow::Result;
+
+use crate::ledger::Ledger;
+
+/// How many ready jobs are claimed one by one.
+const READY: usize = 200;
+
+/// What lies beside the ready jobs.
+#[derive(Clone, Copy, Debug)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Blocked members of so many lanes.
+    Blocked {
+        /// How many lanes.
+        lanes: usize,
+    },
+    /// Finished jobs.
+    Finished,
+}
+
+/// The median time of a claim of one, with `beside` many jobs beside the ready ones.
+pub async fn median_claim(path: &Path, beside: Beside, many: usize, payload: &Json) -> Result<Duration> {
+    let ledger = Ledger::open(path, Synchronous::Normal)?;
+    match beside {
+        Beside::Nothing => {}
+        Beside::Blocked { lanes } => {
+            // The heads are held, so that all others of their lanes stay blocked.
+            for first in (0..lanes).step_by(1_000) {
+                let heads = (first..lanes.min(first + 1_000)).map(|lane| in_lane(lane, payload));
+                ledger.add(heads.collect::<Result<_>>()?).await?;
+            }
+            while !ledger.claim(1_000).await?.is_empty() {}
+            for first in (0..many).step_by(1_000) {
+                let blocked = (first..first + 1_000).map(|index| in_lane(index % lanes, payload));
+                ledger.add(blocked.collect::<Result<_>>()?).await?;
+            }
+        }
+        Beside::Finished => {
+            ledger.insert(many, 1_000, payload).await?;
+            ledger.drain(1_000).await?;
+        }
+    }
+    ledger.insert(READY, READY, payload).await?;
+    let mut times = Vec::with_capacity(READY);
+    for _ in 0..READY {
+        let start = Instant::now();
+        let claimed = ledger.claim(1).await?;
+        times.push(start.elapsed());
+        anyhow::ensure!(claimed.len() == 1, "a ready job");
+    }
+    times.sort_unstable();
+    Ok(times[READY / 2])
+}
+
+fn in_lane(lane: usize, payload: &Json) -> Result<NewJob> {
+    let lane = Some(Label::new("lane", &format!("lane-{lane}"))?);
+    Ok(NewJob { lane, ..NewJob::new(payload.clone()) })
+}

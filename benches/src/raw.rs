@@ -1,0 +1,74 @@
+//! The limit: the same durable transitions by hand, prepared statements on a minimal table, nothing else.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use acta_store::sqlite::Synchronous;
+use anyhow::Result;
+use rusqlite::Connection;
+
+/// Makes the table.
+pub const TABLE: &str = "CREATE TABLE job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload TEXT NOT NULL);
+CREATE INDEX ready ON job (id) WHERE state = 0";
+/// Adds a job.
+pub const INSERT: &str = "INSERT INTO job (state, payload) VALUES (0, ?1)";
+/// Claims.
+pub const CLAIM: &str = "UPDATE job SET state = 1
+WHERE id IN (SELECT id FROM job WHERE state = 0 ORDER BY id LIMIT ?1) RETURNING id, payload";
+/// Settles.
+pub const SETTLE: &str = "UPDATE job SET state = 2 WHERE id = ?1 AND state = 1";
+
+/// A table of one's own.
+pub struct Raw {
+    db: Connection,
+}
+
+impl Raw {
+    /// An empty table in a new file.
+    pub fn open(path: &Path, synchronous: Synchronous) -> Result<Self> {
+        let db = Connection::open(path)?;
+        db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+        db.pragma_update(None, "synchronous", if synchronous == Synchronous::Full { "full" } else { "normal" })?;
+        db.pragma_update(None, "cache_size", -65_536)?;
+        db.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+        db.execute_batch(TABLE)?;
+        Ok(Self { db })
+    }
+
+    /// Adds `total` jobs in transactions of `batch`; how long it took.
+    pub fn insert(&self, total: usize, batch: usize, payload: &str) -> Result<Duration> {
+        let start = Instant::now();
+        for _ in 0..total / batch {
+            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let mut insert = self.db.prepare_cached(INSERT)?;
+            for _ in 0..batch {
+                insert.execute([payload])?;
+            }
+            self.db.prepare_cached("COMMIT")?.execute([])?;
+        }
+        Ok(start.elapsed())
+    }
+
+    /// Claims and settles all jobs, `batch` a transaction; how long it took.
+    pub fn drain(&self, batch: usize) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let claimed: Vec<(i64, String)> = {
+                let mut claim = self.db.prepare_cached(CLAIM)?;
+                let rows = claim.query_map([i64::try_from(batch)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect::<rusqlite::Result<_>>()?
+            };
+            self.db.prepare_cached("COMMIT")?.execute([])?;
+            if claimed.is_empty() {
+                return Ok(start.elapsed());
+            }
+            self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            let mut settle = self.db.prepare_cached(SETTLE)?;
+            for (id, _) in &claimed {
+                settle.execute([id])?;
+            }
+            self.db.prepare_cached("COMMIT")?.execute([])?;
+        }
+    }
+}
