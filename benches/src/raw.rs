@@ -7,16 +7,21 @@ use acta_store::sqlite::Synchronous;
 use anyhow::Result;
 use rusqlite::Connection;
 
-/// Makes the table.
-pub const TABLE: &str = "CREATE TABLE job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, payload TEXT NOT NULL);
+/// Makes the table: a state, and what a claim and a settle have to leave behind.
+pub const TABLE: &str = "CREATE TABLE job (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, fence INTEGER NOT NULL,
+    claimed_by TEXT, claimed_at INTEGER, lease_expires_at INTEGER, finished_at INTEGER, payload TEXT NOT NULL);
 CREATE INDEX ready ON job (id) WHERE state = 0";
 /// Adds a job.
-pub const INSERT: &str = "INSERT INTO job (state, payload) VALUES (0, ?1)";
+pub const INSERT: &str = "INSERT INTO job (state, fence, payload) VALUES (0, 0, ?1)";
 /// Claims.
-pub const CLAIM: &str = "UPDATE job SET state = 1
-WHERE id IN (SELECT id FROM job WHERE state = 0 ORDER BY id LIMIT ?1) RETURNING id, payload";
+pub const CLAIM: &str = "UPDATE job SET state = 1, fence = fence + 1, claimed_by = ?2, claimed_at = ?3,
+    lease_expires_at = ?4
+WHERE id IN (SELECT id FROM job WHERE state = 0 ORDER BY id LIMIT ?1) RETURNING id, fence, payload";
 /// Settles.
-pub const SETTLE: &str = "UPDATE job SET state = 2 WHERE id = ?1 AND state = 1";
+pub const SETTLE: &str = "UPDATE job SET state = 2, finished_at = ?3 WHERE id = ?1 AND fence = ?2 AND state = 1";
+
+/// Some instant, in milliseconds.
+const NOW: i64 = 1_791_018_720_000;
 
 /// A table of one's own.
 pub struct Raw {
@@ -29,8 +34,7 @@ impl Raw {
         let db = Connection::open(path)?;
         db.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         db.pragma_update(None, "synchronous", if synchronous == Synchronous::Full { "full" } else { "normal" })?;
-        db.pragma_update(None, "cache_size", -65_536)?;
-        db.pragma_update(None, "wal_autocheckpoint", 4_000)?;
+        db.pragma_update(None, "cache_size", -4_096)?;
         db.execute_batch(TABLE)?;
         Ok(Self { db })
     }
@@ -54,9 +58,10 @@ impl Raw {
         let start = Instant::now();
         loop {
             self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            let claimed: Vec<(i64, String)> = {
+            let claimed: Vec<(i64, i64, String)> = {
                 let mut claim = self.db.prepare_cached(CLAIM)?;
-                let rows = claim.query_map([i64::try_from(batch)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let params = (i64::try_from(batch)?, "bench", NOW, NOW + 600_000);
+                let rows = claim.query_map(params, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
                 rows.collect::<rusqlite::Result<_>>()?
             };
             self.db.prepare_cached("COMMIT")?.execute([])?;
@@ -65,8 +70,8 @@ impl Raw {
             }
             self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             let mut settle = self.db.prepare_cached(SETTLE)?;
-            for (id, _) in &claimed {
-                settle.execute([id])?;
+            for (id, fence, _) in &claimed {
+                settle.execute((id, fence, NOW))?;
             }
             self.db.prepare_cached("COMMIT")?.execute([])?;
         }

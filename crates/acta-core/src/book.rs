@@ -161,12 +161,12 @@ impl Rows for Book {
         Ok(self.common.last_number)
     }
 
-    fn insert(&mut self, job: &Job) -> Result<()> {
+    fn insert(&mut self, job: Job) -> Result<()> {
         if let Some(name) = &job.identity.name {
             self.common.add_name(name);
         }
         self.ids.insert(job.identity.id.clone(), job.row);
-        self.jobs.insert(job.row, job.clone());
+        self.jobs.insert(job.row, job);
         Ok(())
     }
 

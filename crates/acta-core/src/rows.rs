@@ -72,8 +72,8 @@ pub trait Rows {
     /// The next number of the ledger, for a row or a place; never given twice.
     fn next_number(&mut self) -> Result<u64>;
 
-    /// Adds a job.
-    fn insert(&mut self, job: &Job) -> Result<()>;
+    /// Adds a job that has just been made: never claimed, never ended.
+    fn insert(&mut self, job: Job) -> Result<()>;
     /// The job with this id.
     fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>>;
     /// These will be asked for by [`Rows::find`] one by one; a provider may look them up together.

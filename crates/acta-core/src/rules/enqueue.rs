@@ -130,7 +130,7 @@ impl<R: Rows> Rules<'_, R> {
             backoff: new.backoff.or(definition.and_then(|of| of.backoff)),
             lease: new.lease,
         };
-        self.rows.insert(&Job { row, identity, standing, detail: Detail::default() })?;
+        self.rows.insert(Job { row, identity, standing, detail: Detail::default() })?;
         self.rows.count(None, Some(Tally(state, false)));
         Ok(Enqueued { id, created: true, state, payload_differs: false })
     }

@@ -196,6 +196,9 @@ pub(super) const COLUMNS: [&str; CELLS] = [
     "unsuccessful",
 ];
 
+/// Which of [`COLUMNS`] a new job has; the others are at their defaults.
+pub(super) const NEW: [usize; 13] = [0, 1, 2, 3, 5, 8, 9, 15, 19, 20, 21, 22, 23];
+
 /// The values of [`COLUMNS`] for a standing.
 pub(super) fn standing_cells(standing: &Standing) -> [Cell<'_>; CELLS] {
     let whole = |number: u64| Cell::Integer(number.cast_signed());

@@ -46,12 +46,14 @@ pub(super) struct Db {
     updates: RefCell<HashMap<(u64, usize), String>>,
     /// The statements of [`Db::find_many`], by the number of jobs.
     finds: RefCell<HashMap<usize, String>>,
+    /// The statements of [`Db::insert_many`], by the one-row statement and the number of rows.
+    inserts: RefCell<HashMap<(&'static str, usize), String>>,
 }
 
 /// How many of `left` jobs one statement takes: few sizes, so that few statements are prepared.
 pub(super) fn chunk_of(left: usize) -> usize {
     match left {
-        100.. => 100,
+        64.. => 64,
         16.. => 16,
         4.. => 4,
         _ => 1,
@@ -77,13 +79,15 @@ impl Db {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | if writes { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
         let raw = Connection::open_with_flags(path, flags).map_err(|fault| translate(&place, &fault))?;
-        let db = Self { raw, place, updates: RefCell::default(), finds: RefCell::default() };
+        let db =
+            Self { raw, place, updates: RefCell::default(), finds: RefCell::default(), inserts: RefCell::default() };
         let prepare = || -> rusqlite::Result<()> {
             db.raw.busy_handler(Some(turn::look_again))?;
             db.raw.set_prepared_statement_cache_capacity(256);
             // A plan does not depend on the values that are bound: no statement is prepared twice.
             db.raw.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-            db.raw.pragma_update(None, "cache_size", -65_536)?;
+            // Enough for what a group touches. More would cost: a commit walks the whole table of cached pages.
+            db.raw.pragma_update(None, "cache_size", -4_096)?;
             db.raw.pragma_update(None, "temp_store", "memory")?;
             if writes {
                 db.raw.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
@@ -92,8 +96,6 @@ impl Db {
                     Synchronous::Normal => "normal",
                 };
                 db.raw.pragma_update(None, "synchronous", word)?;
-                // A page that many commits change is then copied into the file once; 16 MiB of log at the most.
-                db.raw.pragma_update(None, "wal_autocheckpoint", 4_000)?;
             } else {
                 db.raw.pragma_update(None, "query_only", true)?;
             }
@@ -154,6 +156,20 @@ impl Db {
         Ok(())
     }
 
+    /// Inserts several rows by the statement for one; as many as [`chunk_of`] says, all their cells in a line.
+    pub(super) fn insert_many(&self, statement: Statement, rows: usize, cells: &[Cell<'_>]) -> Result<()> {
+        let mut inserts = self.inserts.borrow_mut();
+        let sql = inserts.entry((statement.name, rows)).or_insert_with(|| {
+            let head = statement.sql.split("VALUES").next().unwrap_or(statement.sql);
+            let row = format!("({})", marks(cells.len() / rows));
+            format!("{head}VALUES {}", vec![row; rows].join(", "))
+        });
+        let run = || self.raw.prepare_cached(sql)?.execute(codec::bind(cells.iter().copied()));
+        run().map_err(|fault| self.fault(&fault))?;
+        failpoint(statement.name);
+        Ok(())
+    }
+
     /// Finds several jobs by their rows, as many as [`chunk_of`] says.
     pub(super) fn find_many(&self, ns: i64, jobs: &[i64]) -> Result<Vec<(u64, JobId, Standing)>> {
         let mut finds = self.finds.borrow_mut();
@@ -166,7 +182,9 @@ impl Db {
             Ok((job, codec::id(row, 1 + codec::STANDING_WIDTH)?, standing))
         };
         let values = std::iter::once(ns).chain(jobs.iter().copied());
-        let run = || self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)?.collect::<rusqlite::Result<Vec<_>>>();
+        let run = || {
+            self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)?.collect::<rusqlite::Result<Vec<_>>>()
+        };
         run().map_err(|fault| self.fault(&fault))
     }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 use acta_core::{Error, Result};
@@ -104,6 +104,23 @@ impl Desk {
     }
 }
 
+/// How long a thread looks for the next operation before it sleeps: whoever calls again as soon as it is answered finds
+/// it awake, and spares both the price of a wake-up.
+const MOST_SPINNING: Duration = Duration::from_micros(30);
+
+/// The next operation; `None` when nobody can send one any more.
+fn next(receiver: &Receiver<Box<dyn Work>>) -> Option<Box<dyn Work>> {
+    let start = Instant::now();
+    while start.elapsed() < MOST_SPINNING {
+        match receiver.try_recv() {
+            Ok(work) => return Some(work),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+    receiver.recv().ok()
+}
+
 struct Writer {
     db: Db,
     turn: Turn,
@@ -113,7 +130,7 @@ struct Writer {
 
 impl Writer {
     fn work(mut self, receiver: &Receiver<Box<dyn Work>>) {
-        while let Ok(first) = receiver.recv() {
+        while let Some(first) = next(receiver) {
             let mut group = vec![first];
             let outcome = self.commit(&mut group, receiver);
             if outcome.is_err() {

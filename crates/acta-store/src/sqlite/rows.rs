@@ -134,34 +134,12 @@ impl Rows for SqlRows<'_, '_> {
         self.session.next_number()
     }
 
-    fn insert(&mut self, job: &Job) -> Result<()> {
-        let Job { row, identity, standing, .. } = job;
-        let name_number = match &identity.name {
+    fn insert(&mut self, job: Job) -> Result<()> {
+        let name = match &job.identity.name {
             Some(name) => self.session.ensure_name(name)?,
             None => 0,
         };
-        let backoff = identity.backoff.as_ref().and_then(|backoff| serde_json::to_string(backoff).ok());
-        let db = self.session.db;
-        db.execute(
-            statement!("insert_job"),
-            (
-                row.cast_signed(),
-                identity.id.as_str(),
-                identity.name.as_ref().map(Name::as_str),
-                identity.lane.as_ref().map(Label::as_str),
-                identity.key.as_ref().map(Label::as_str),
-                identity.dedup_key.as_ref().map(Label::as_str),
-                identity.created_at.as_millis(),
-                backoff,
-                identity.lease.map(acta_core::Span::as_millis),
-                identity.id.row() != Some(*row),
-                self.ns,
-                identity.payload.as_str(),
-            ),
-        )?;
-        let more = [Cell::Integer(row.cast_signed()), Cell::Integer(self.ns), Cell::Integer(name_number)];
-        let values = codec::standing_cells(standing).into_iter().chain(more);
-        db.execute(statement!("insert_standing"), codec::bind(values))?;
+        self.standings.add(job, self.ns, name);
         Ok(())
     }
 
@@ -178,6 +156,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn prefetch(&mut self, ids: &mut dyn Iterator<Item = &JobId>) -> Result<()> {
+        self.flush()?;
         let rows: Vec<i64> = ids.filter_map(JobId::row).map(u64::cast_signed).collect();
         let mut rest = &rows[..];
         while !rest.is_empty() {
@@ -192,6 +171,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn identity(&mut self, row: u64) -> Result<Identity> {
+        self.flush()?;
         let read = |row: &Row<'_>| codec::identity(row, 0);
         let found = self.session.db.first(statement!("identity"), [row.cast_signed()], read)?;
         found.ok_or_else(|| self.missing(row))

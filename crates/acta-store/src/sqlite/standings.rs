@@ -6,10 +6,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use acta_core::{JobId, Result, Standing};
+use acta_core::{Identity, Job, JobId, Label, Result, Standing};
 
 use super::codec::{self, CELLS, Cell};
-use super::connection::{Db, chunk_of};
+use super::connection::{Db, chunk_of, statement};
+use super::session::NamespaceNumber;
 
 /// A standing as it was read, and as it is now.
 #[derive(Debug)]
@@ -24,6 +25,18 @@ struct Kept {
 pub(super) struct Standings {
     kept: HashMap<u64, Kept>,
     dirty: Vec<u64>,
+    added: Vec<Added>,
+}
+
+/// A job to insert, and what its row says besides.
+#[derive(Debug)]
+struct Added {
+    row: u64,
+    ns: NamespaceNumber,
+    name: i64,
+    identity: Identity,
+    backoff: Option<String>,
+    standing: Standing,
 }
 
 /// What a change writes: the columns, and the values in them.
@@ -49,6 +62,13 @@ impl Standings {
         }
     }
 
+    /// Keeps a job to insert; `name` is the number of its definition's name.
+    pub(super) fn add(&mut self, job: Job, ns: NamespaceNumber, name: i64) {
+        let Job { row, identity, standing, .. } = job;
+        let backoff = identity.backoff.as_ref().and_then(|backoff| serde_json::to_string(backoff).ok());
+        self.added.push(Added { row, ns, name, identity, backoff, standing });
+    }
+
     /// Remembers a change; false if the job was never read.
     pub(super) fn change(&mut self, row: u64, standing: &Standing) -> bool {
         let Some(kept) = self.kept.get_mut(&row) else { return false };
@@ -67,6 +87,7 @@ impl Standings {
 
     /// Writes all changes.
     pub(super) fn flush(&mut self, db: &Db) -> Result<()> {
+        self.insert(db)?;
         if self.dirty.is_empty() {
             return Ok(());
         }
@@ -94,6 +115,53 @@ impl Standings {
         }
         Ok(())
     }
+}
+
+impl Standings {
+    fn insert(&mut self, db: &Db) -> Result<()> {
+        let mut rest = &self.added[..];
+        while !rest.is_empty() {
+            let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
+            let mut cells = Vec::with_capacity(chunk.len() * 28);
+            chunk.iter().for_each(|added| cells.extend(identity_cells(added)));
+            db.insert_many(statement!("insert_job"), chunk.len(), &cells)?;
+            cells.clear();
+            for added in chunk {
+                let all = codec::standing_cells(&added.standing);
+                cells.extend(codec::NEW.map(|index| all[index]));
+                let row = Cell::Integer(added.row.cast_signed());
+                cells.extend([row, Cell::Integer(added.ns), Cell::Integer(added.name)]);
+            }
+            db.insert_many(statement!("insert_standing"), chunk.len(), &cells)?;
+            rest = behind;
+        }
+        self.added.clear();
+        Ok(())
+    }
+}
+
+fn text(label: Option<&Label>) -> Cell<'_> {
+    label.map_or(Cell::Null, |label| Cell::Text(label.as_str()))
+}
+
+/// The values of a job's row.
+fn identity_cells(added: &Added) -> [Cell<'_>; 12] {
+    let Added { row, ns, identity, backoff, .. } = added;
+
+    [
+        Cell::Integer(row.cast_signed()),
+        Cell::Text(identity.id.as_str()),
+        identity.name.as_ref().map_or(Cell::Null, |name| Cell::Text(name.as_str())),
+        text(identity.lane.as_ref()),
+        text(identity.key.as_ref()),
+        text(identity.dedup_key.as_ref()),
+        Cell::Integer(identity.created_at.as_millis()),
+        backoff.as_deref().map_or(Cell::Null, Cell::Text),
+        identity.lease.map_or(Cell::Null, |lease| Cell::Integer(lease.as_millis())),
+        Cell::Integer(i64::from(identity.id.row() != Some(*row))),
+        Cell::Integer(*ns),
+        Cell::Text(identity.payload.as_str()),
+    ]
 }
 
 /// The columns that differ, and their new values: an index over others is not touched.

@@ -77,10 +77,10 @@ CREATE TABLE acta_standing (
     -- 1 paused, 2 lane paused (kept on the head alone), 4 cancel requested, 8 not retryable, 16 failed as a business
     -- exception, 32 has details, 64 keeps its deduplication key, 128 keeps it while live
     flags            INTEGER NOT NULL CHECK (flags BETWEEN 0 AND 255),
-    attempts         INTEGER NOT NULL CHECK (attempts >= 0),
+    attempts         INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     max_attempts     INTEGER NOT NULL CHECK (max_attempts > 0),
-    fence            INTEGER NOT NULL CHECK (fence >= attempts),
-    lost_leases      INTEGER NOT NULL,
+    fence            INTEGER NOT NULL DEFAULT 0 CHECK (fence >= attempts),
+    lost_leases      INTEGER NOT NULL DEFAULT 0,
     run_at           INTEGER,
     expires_at       INTEGER,
     wait_until       INTEGER,
