@@ -209,7 +209,7 @@ impl Rows for Book {
     fn tallies(&mut self) -> Result<Tallies> {
         let mut tallies = Tallies::new();
         for job in self.jobs.values() {
-            *tallies.entry(Tally(job.standing.state, job.standing.business)).or_default() += 1;
+            *tallies.entry(job.standing.tally()).or_default() += 1;
         }
         Ok(tallies)
     }

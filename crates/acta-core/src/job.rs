@@ -7,7 +7,7 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Name};
 use crate::policy::{Backoff, Span};
-use crate::rows::LaneNumber;
+use crate::rows::{LaneNumber, Tally};
 use crate::state::State;
 use crate::transition::{Effect, Step};
 
@@ -229,6 +229,11 @@ impl Standing {
                 false
             }
         }
+    }
+
+    /// What it counts as: its state, with business failures apart.
+    pub fn tally(&self) -> Tally {
+        Tally(self.state, self.business && self.state == State::Failed)
     }
 
     /// Whether a claim may take it.

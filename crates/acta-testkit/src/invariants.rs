@@ -25,7 +25,7 @@ pub async fn violations(store: &dyn Store) -> Result<Vec<String>, Error> {
         if standing.fence < u64::from(standing.attempts) {
             wrong.push(format!("{} has more attempts than claims", job.identity.id));
         }
-        *counts.entry((namespace.to_string(), Tally(standing.state, standing.business))).or_default() += 1;
+        *counts.entry((namespace.to_string(), standing.tally())).or_default() += 1;
         if let (Some(lane), false) = (&job.identity.lane, standing.state.is_final()) {
             let entry = lanes.entry((namespace.to_string(), lane.to_string())).or_default();
             entry.0 += usize::from(standing.state.is_head());

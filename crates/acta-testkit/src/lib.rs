@@ -2,13 +2,14 @@
 //!
 //! - [`BookStore`]: the executable specification behind the same trait as the substrates.
 //! - [`conformance`]: what a ledger must do, a function a rule; [`conformance!`] runs all of it on a provider.
-
+//! - [`model`]: random operations through the specification and a provider, compared after every step.
 //! - [`invariants`]: what must be true of any ledger at any time.
 
 pub mod book_store;
 pub mod conformance;
 pub mod desk;
 pub mod invariants;
+pub mod model;
 
 pub use book_store::BookStore;
 pub use desk::{Desk, block_on};

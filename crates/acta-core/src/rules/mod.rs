@@ -23,7 +23,7 @@ use crate::json::Json;
 use crate::name::Label;
 use crate::policy::RETENTION;
 use crate::random::Random;
-use crate::rows::{LaneNumber, Rows, Tally};
+use crate::rows::{LaneNumber, Rows};
 use crate::transition::{Effect, Event, transition};
 
 /// The verbs over one namespace's rows, at one instant.
@@ -71,7 +71,7 @@ impl<'a, R: Rows> Rules<'a, R> {
             let why = format!("{event:?} is not possible in this state");
             return Err(Error::Refused { id, state: standing.state, why });
         };
-        let before = Tally(standing.state, standing.business);
+        let before = standing.tally();
         standing.apply(step, facts);
         let mut ended_lane = None;
         if step.effects.contains(&Effect::Finish) {
@@ -81,7 +81,7 @@ impl<'a, R: Rows> Rules<'a, R> {
             standing.lane_paused = false;
         }
         self.rows.save(row, standing)?;
-        self.rows.count(Some(before), Some(Tally(standing.state, standing.business)));
+        self.rows.count(Some(before), Some(standing.tally()));
         match ended_lane {
             Some(lane) => self.leave_lane(lane, step.effects.contains(&Effect::PromoteNext)),
             None => Ok(()),

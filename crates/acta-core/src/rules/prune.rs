@@ -3,7 +3,7 @@
 use super::Rules;
 use crate::error::Result;
 use crate::policy::TOMBSTONE;
-use crate::rows::{KeyRecord, Rows, Tally};
+use crate::rows::{KeyRecord, Rows};
 
 impl<R: Rows> Rules<'_, R> {
     /// Removes ended jobs after their retention, and keys after their tombstone; how many of each.
@@ -20,7 +20,7 @@ impl<R: Rows> Rules<'_, R> {
                 self.rows.save_key(key, &KeyRecord { state: standing.state, expires_at, ..record })?;
             }
             self.rows.delete(*row)?;
-            self.rows.count(Some(Tally(standing.state, standing.business)), None);
+            self.rows.count(Some(standing.tally()), None);
         }
         let keys = self.rows.remove_expired_keys(self.now, limit)?;
         Ok((ended.len(), keys))

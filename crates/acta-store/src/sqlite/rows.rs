@@ -5,7 +5,7 @@ use acta_core::rows::{KeyRecord, Lane, LaneNumber, Queue, Rows, Tallies, Tally};
 use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Standing, Timestamp};
 use rusqlite::Row;
 
-use super::codec::{self, Cell};
+use super::codec;
 use super::connection::{Statement, chunk_of, statement};
 use super::session::{NamespaceNumber, Session};
 use super::standings::Standings;

@@ -123,7 +123,9 @@ impl Standings {
         while !rest.is_empty() {
             let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
             let mut cells = Vec::with_capacity(chunk.len() * 28);
-            chunk.iter().for_each(|added| cells.extend(identity_cells(added)));
+            for added in chunk {
+                cells.extend(identity_cells(added));
+            }
             db.insert_many(statement!("insert_job"), chunk.len(), &cells)?;
             cells.clear();
             for added in chunk {

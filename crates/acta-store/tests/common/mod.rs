@@ -9,7 +9,7 @@ use acta_store::sqlite::{Options, Synchronous};
 use acta_testkit::desk::Given;
 
 /// An empty ledger in a folder of its own.
-pub fn sqlite(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
+pub(crate) fn sqlite(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
     let folder = tempfile::tempdir().unwrap();
     let options = Options { synchronous: Synchronous::Normal, clock: given.clock, random: Some(given.random) };
     let store = SqliteStore::open(folder.path().join("acta.db"), options).unwrap();

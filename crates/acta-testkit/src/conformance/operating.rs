@@ -192,13 +192,13 @@ pub async fn explain_names_the_blocker(desk: Desk) {
     let explain = async |id: &acta_core::JobId| desk.store.explain(id.clone()).await.unwrap();
     let jobs = desk.add(Q, vec![in_lane("L"), in_lane("L"), new_job(), new_job()]).await;
     let head = desk.claim_for(Q, "robot-1", 60).await;
-    let blocked = explain(&jobs[1]).await;
-    assert_eq!(blocked.reason, Reason::BehindHead);
-    let blocker = blocked.blocker.unwrap();
+    let behind_head = explain(&jobs[1]).await;
+    assert_eq!(behind_head.reason, Reason::BehindHead);
+    let blocker = behind_head.blocker.unwrap();
     assert_eq!((blocker.id, blocker.holder), (jobs[0].clone(), Some(label("robot-1"))));
     assert_eq!((blocker.since, blocker.until), (Some(Desk::at(0)), Some(Desk::at(60))));
-    let held = explain(&jobs[0]).await;
-    assert_eq!((held.reason, held.since, held.until), (Reason::Held, Some(Desk::at(0)), Some(Desk::at(60))));
+    let in_work = explain(&jobs[0]).await;
+    assert_eq!((in_work.reason, in_work.since, in_work.until), (Reason::Held, Some(Desk::at(0)), Some(Desk::at(60))));
     assert_eq!(explain(&jobs[2]).await.reason, Reason::Next);
     let behind = explain(&jobs[3]).await;
     assert_eq!(
