@@ -64,8 +64,14 @@ fn marks(count: usize) -> String {
     vec!["?"; count].join(", ")
 }
 
+/// The statement that finds so many jobs.
+pub(super) fn find_of(jobs: usize) -> String {
+    let one = include_str!("sql/find.sql");
+    one.replace("s.job = ?1 AND s.ns = ?2", &format!("s.ns = ? AND s.job IN ({})", marks(jobs)))
+}
+
 /// The statement that writes the columns of a mask, of so many jobs.
-fn update_of(mask: u64, jobs: usize) -> String {
+pub(super) fn update_of(mask: u64, jobs: usize) -> String {
     let columns = (0..codec::CELLS).filter(|index| mask & 1 << index != 0);
     let assignments: Vec<String> = columns.map(|index| format!("{} = ?", codec::COLUMNS[index])).collect();
     format!("UPDATE acta_standing SET {} WHERE job IN ({})", assignments.join(", "), marks(jobs))
@@ -173,10 +179,7 @@ impl Db {
     /// Finds several jobs by their rows, as many as [`chunk_of`] says.
     pub(super) fn find_many(&self, ns: i64, jobs: &[i64]) -> Result<Vec<(u64, JobId, Standing)>> {
         let mut finds = self.finds.borrow_mut();
-        let sql = finds.entry(jobs.len()).or_insert_with(|| {
-            let one = include_str!("sql/find.sql");
-            one.replace("s.job = ?1 AND s.ns = ?2", &format!("s.ns = ? AND s.job IN ({})", marks(jobs.len())))
-        });
+        let sql = finds.entry(jobs.len()).or_insert_with(|| find_of(jobs.len()));
         let read = |row: &Row<'_>| {
             let (job, standing) = codec::row_and_standing(row)?;
             Ok((job, codec::id(row, 1 + codec::STANDING_WIDTH)?, standing))

@@ -6,6 +6,8 @@ mod desk;
 mod fault;
 mod list;
 mod migrate;
+#[cfg(test)]
+mod plans;
 mod rows;
 mod session;
 mod standings;

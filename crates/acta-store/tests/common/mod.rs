@@ -1,4 +1,5 @@
-//! Providers for the testkit.
+//! Providers for the testkit, and children for the tests of processes. Each test uses some of it.
+#![allow(dead_code, reason = "compiled into several tests, none of which uses all")]
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,3 +16,5 @@ pub(crate) fn sqlite(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync
     let store = SqliteStore::open(folder.path().join("acta.db"), options).unwrap();
     (Arc::new(store), Box::new(folder))
 }
+
+pub(crate) mod child;

@@ -1,0 +1,270 @@
+//! Several processes on one ledger, and processes that die.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Child;
+use std::sync::Arc;
+
+use acta_core::store::{Action, Dedup, NewJob, Operation, Outcome};
+use acta_core::{JobId, Random, Seeded, State, Store};
+use acta_store::SqliteStore;
+use acta_testkit::block_on;
+use acta_testkit::invariants::{all_jobs, violations};
+use common::child::{acknowledge, acknowledged, add, claim, label, numbered, open, queue, role, settle, spawn};
+
+/// What a child does; in the parent nothing.
+#[test]
+fn child() {
+    let Some((role, ledger)) = role() else { return };
+    let store = Arc::new(open(Path::new(&ledger)));
+    block_on(async {
+        match role.as_str() {
+            "claim" => claim_five_hundred(&store).await,
+            "mix" => mix(&store).await,
+            "toil" => toil(store).await,
+            "everything" => everything(&store).await,
+            other => panic!("no role {other}"),
+        }
+    });
+}
+
+fn child_as(role: &str, ledger: &Path) -> Child {
+    spawn("child", role, ledger, None)
+}
+
+async fn claim_five_hundred(store: &SqliteStore) {
+    let robot = format!("robot-{}", std::process::id());
+    for _ in 0..500 {
+        let jobs = claim(store, &robot, 1).await.unwrap();
+        acknowledge(jobs[0].identity.id.as_str());
+    }
+}
+
+async fn mix(store: &SqliteStore) {
+    for number in 0..60 {
+        add(store, vec![numbered(number), numbered(number)]).await.unwrap();
+        for job in claim(store, "mixer", 2).await.unwrap() {
+            settle(store, &job, Outcome::Succeeded(None)).await.unwrap();
+        }
+    }
+    acknowledge("mixed");
+}
+
+/// Works without end, from several tasks at once, and tells what was acknowledged.
+async fn toil(store: Arc<SqliteStore>) {
+    let work = |task: u64| {
+        let store = Arc::clone(&store);
+        async move {
+            let mut random = Seeded::new(task + 100 * u64::from(std::process::id()));
+            loop {
+                toil_once(&store, &mut random).await;
+            }
+        }
+    };
+    let ((), (), (), ()) = tokio::join!(work(0), work(1), work(2), work(3));
+}
+
+async fn toil_once(store: &SqliteStore, random: &mut Seeded) {
+    let number = random.next_u64();
+    let lane = (number % 3 > 0).then(|| label(&format!("lane {}", number % 7)));
+    let job = |lane| NewJob { lane, ..numbered(usize::from(number as u8)) };
+    for id in add(store, vec![job(lane.clone()), job(lane)]).await.unwrap() {
+        acknowledge(&format!("added {id}"));
+    }
+    for (index, job) in claim(store, "toiler", 3).await.unwrap().into_iter().enumerate() {
+        let outcome = match (number >> 8) % 4 + index as u64 {
+            0 => Outcome::Release,
+            1 => Outcome::Snooze(job.identity.created_at),
+            2 => Outcome::Cancelled,
+            _ => Outcome::Succeeded(None),
+        };
+        let state = settle(store, &job, outcome).await.unwrap();
+        acknowledge(&format!("settled {} {state}", job.identity.id));
+    }
+}
+
+/// Every kind of write once, so that every failpoint is passed.
+async fn everything(store: &SqliteStore) {
+    use acta_core::store::{Define, Hold, News, Report};
+    let keyed = |key: &str, while_live| Dedup { key: label(key), while_live };
+    let name = acta_core::Name::new("name", "report").unwrap();
+    let definition = acta_core::Definition {
+        retention: Some(acta_core::Span::from_millis(0)),
+        ..acta_core::Definition::new(name.clone())
+    };
+    store.define(Define::Job(definition)).await.unwrap();
+    store.define(Define::Queue(queue(), acta_core::QueueSettings::default())).await.unwrap();
+    let jobs = vec![
+        NewJob { lane: Some(label("L")), dedup: Some(keyed("a", false)), ..numbered(0) },
+        NewJob { lane: Some(label("L")), dedup: Some(keyed("b", true)), ..numbered(1) },
+        NewJob { name: Some(name), dedup: Some(keyed("c", false)), ..numbered(2) },
+        numbered(3),
+    ];
+    let ids = add(store, jobs).await.unwrap();
+    ids.iter().for_each(|id| acknowledge(&format!("added {id}")));
+    let act = async |id: &JobId, action: Action| {
+        let operation = Operation { namespace: queue(), ids: vec![id.clone()], action, actor: None, reason: None };
+        store.operate(operation).await.unwrap().remove(0).unwrap();
+    };
+    let signal = acta_core::Name::new("signal", "go").unwrap();
+    act(&ids[3], Action::Signal { name: signal.clone(), payload: acta_core::Json::null() }).await;
+    for job in claim(store, "r", 3).await.unwrap() {
+        let claimant = acta_core::store::Claimant::fence(job.standing.fence);
+        let report =
+            |news| Report { namespace: queue(), id: job.identity.id.clone(), claimant: claimant.clone(), news };
+        store.report(report(News::Started)).await.unwrap();
+        store.report(report(News::Step { name: "s".into(), value: acta_core::Json::null() })).await.unwrap();
+        let outcome = if job.identity.id == ids[3] {
+            Outcome::Wait { until: None, signal: Some(signal.clone()) }
+        } else {
+            Outcome::Succeeded(Some(acta_core::Json::null()))
+        };
+        let state = settle(store, &job, outcome).await.unwrap();
+        acknowledge(&format!("settled {} {state}", job.identity.id));
+    }
+    act(&ids[1], Action::Cancel { force: false }).await;
+    act(&ids[1], Action::Restart).await;
+    for paused in [true, false] {
+        for lane in [None, Some(label("L"))] {
+            let hold = Hold { namespace: queue(), lane, paused, actor: None, reason: None };
+            store.hold(hold).await.unwrap();
+        }
+    }
+    act(&ids[1], Action::Cancel { force: false }).await;
+    assert_eq!(store.prune(queue(), 10).await.unwrap().0, 1);
+    acknowledge(&format!("pruned {}", ids[2]));
+}
+
+/// What was acknowledged is there, and nothing contradicts itself.
+fn check(ledger: &Path, acknowledged: &[String]) {
+    let store = open(ledger);
+    block_on(async {
+        assert_eq!(violations(&store).await.unwrap(), Vec::<String>::new());
+        let gone: BTreeSet<&str> = acknowledged.iter().filter_map(|line| line.strip_prefix("pruned ")).collect();
+        for line in acknowledged {
+            let words: Vec<&str> = line.split(' ').collect();
+            if gone.contains(words[1]) {
+                continue;
+            }
+            let id = JobId::new(words[1]).unwrap();
+            let found = store.job(id).await.unwrap_or_else(|fault| panic!("{line}: {fault}"));
+            let state = found.job.standing.state;
+            if words[0] == "settled" && ["succeeded", "cancelled"].contains(&words[2]) {
+                assert_eq!(state.word(), words[2], "{line}");
+            }
+        }
+    });
+}
+
+/// Eight processes, five hundred claims each: every job is handed out once, none is left.
+#[test]
+fn c037_eight_processes_claim_each_job_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("acta.db");
+    let store = open(&ledger);
+    block_on(add(&store, (0..4_000).map(numbered).collect())).unwrap();
+    let mut children: Vec<Child> = (0..8).map(|_| child_as("claim", &ledger)).collect();
+    let mut claimed = Vec::new();
+    for child in &mut children {
+        claimed.extend(acknowledged(child, usize::MAX));
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(claimed.len(), 4_000);
+    assert_eq!(claimed.iter().collect::<BTreeSet<_>>().len(), 4_000, "each once");
+    let jobs = block_on(all_jobs(&store)).unwrap();
+    assert!(jobs.iter().all(|found| found.job.standing.state == State::Claimed && found.job.standing.fence == 1));
+}
+
+/// Claims, enqueues and settles from eight processes: nobody is told that the database is locked.
+#[test]
+fn c048_eight_processes_never_meet_a_locked_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join("acta.db");
+    // Each child opens the ledger that does not exist yet.
+    let mut children: Vec<Child> = (0..8).map(|_| child_as("mix", &ledger)).collect();
+    for child in &mut children {
+        assert_eq!(acknowledged(child, usize::MAX), ["mixed"]);
+        assert!(child.wait().unwrap().success());
+    }
+    let store = open(&ledger);
+    block_on(async {
+        assert_eq!(all_jobs(&store).await.unwrap().len(), 8 * 120);
+        assert_eq!(violations(&store).await.unwrap(), Vec::<String>::new());
+    });
+}
+
+/// Killed at random points, with operations in flight: nothing acknowledged is missing, nothing is twice.
+#[test]
+fn c042_c044_two_hundred_kills_lose_nothing() {
+    let mut random = Seeded::new(u64::from(std::process::id()));
+    for round in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = folder.path().join("acta.db");
+        let mut all = Vec::new();
+        for kill in 0..20 {
+            let mut child = child_as("toil", &ledger);
+            let most = usize::try_from(random.next_u64() % 60).unwrap();
+            all.extend(acknowledged(&mut child, most));
+            child.kill().unwrap();
+            // What it said before it died was acknowledged, too.
+            all.extend(acknowledged(&mut child, usize::MAX));
+            child.wait().unwrap();
+            assert!(ledger.exists() || kill == 0, "round {round}");
+        }
+        check(&ledger, &all);
+    }
+}
+
+/// Dead between any two steps of any write: the store opens, and what was acknowledged is there.
+#[cfg(feature = "failpoints")]
+#[test]
+fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it() {
+    let points = [
+        "migrate",
+        "begin",
+        "commit",
+        "committed",
+        "save",
+        "insert_job",
+        "insert_standing",
+        "add_namespace",
+        "add_name",
+        "save_definition",
+        "save_settings",
+        "save_key",
+        "remove_key",
+        "add_lane",
+        "save_lane",
+        "remove_lane",
+        "add_count",
+        "take_count",
+        "save_last_number",
+        "save_detail",
+        "delete_detail",
+        "record",
+        "push_signal",
+        "save_step",
+        "save_namespace_paused",
+        "delete_signals",
+        "delete_steps",
+        "delete_standing",
+        "delete_job",
+        "delete_events",
+    ];
+    for point in points {
+        for count in 1..=9 {
+            let folder = tempfile::tempdir().unwrap();
+            let ledger = folder.path().join("acta.db");
+            let mut child = spawn("child", "everything", &ledger, Some(&format!("{point}:{count}")));
+            let acknowledged = acknowledged(&mut child, usize::MAX);
+            let survived = child.wait().unwrap().success();
+            assert!(!survived || count > 1, "{point} was never passed");
+            check(&ledger, &acknowledged);
+            if survived {
+                break;
+            }
+        }
+    }
+}
