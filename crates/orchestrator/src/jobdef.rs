@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn a_fault_is_told_with_line_and_column() {
         for (text, place) in [
-            ("{\"name\": \"a\",\n \"command\": []}", "line 2, column 14: command is empty"),
+            ("{\"name\": \"a\",\n \"command\": []}", "line 2, column 15: command is empty"),
             ("{\"name\": \"a\",\n \"command\": [\"x\"],\n \"colour\": 1}", "line 3, column 9: unknown field `colour`"),
-            ("{\"name\": \"../a\", \"command\": [\"x\"]}", "line 1, column 15"),
+            ("{\"name\": \"../a\", \"command\": [\"x\"]}", "line 1, column 15: name \"../a\""),
             ("{\"name\": \"a\"}", "line 1, column 13: missing field `command`"),
             ("{\"name\": \"a\", \"command\": [\"x\"], \"lease\": \"10 minutes\"}", "line 1, column 54"),
             ("{\"name\": \"a\", \"command\": [\"x\"], \"lease\": \"0s\"}", "is no time at all"),

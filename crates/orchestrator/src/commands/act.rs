@@ -22,12 +22,28 @@ pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActAr
             printer.json(&operated)?;
             continue;
         }
-        let unchanged = if operated.changed { "" } else { " already" };
-        printer.line(&format!("{id} is {}{unchanged}", operated.state))?;
+        let state = operated.state;
         if operated.cancel_requested {
-            printer.complain("its robot was asked to stop; its next heartbeat tells it");
+            printer.line(&format!("{id}: its robot was asked to stop; its next heartbeat tells it"))?;
             printer.complain("hint: --force ends the job now and fences the robot off");
+        } else if operated.changed {
+            printer.line(&format!("{id}: {done}; it is {state}"))?;
+        } else {
+            printer.line(&format!("{id}: nothing to do; it is {state}"))?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// What was done, in a word.
+fn done(action: &Action) -> &'static str {
+    match action {
+        Action::Cancel { .. } | Action::Skip => "cancelled",
+        Action::Pause => "paused",
+        Action::Resume => "resumed",
+        Action::Reprioritise(_) => "reprioritised",
+        Action::Postpone(_) => "postponed",
+        Action::Restart => "restarted",
+        Action::Signal { .. } => "signalled",
+    }
 }
