@@ -14,6 +14,7 @@ pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActAr
     let store = settings.open()?;
     let found = super::find(store.as_ref(), &args.id).await?;
     let id = found.job.identity.id;
+    let done = done(&action);
     let operation =
         Operation { namespace: found.namespace, ids: vec![id.clone()], action, actor, reason: args.reason.clone() };
     for answer in store.operate(operation).await? {
