@@ -11,8 +11,7 @@ use crate::settings::Settings;
 
 pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActArgs, action: Action) -> Result<Exit> {
     let actor = args.actor.as_deref().map(|actor| Label::new("actor", actor)).transpose()?;
-    let store = settings.open()?;
-    let found = super::find(store.as_ref(), &args.id).await?;
+    let (store, found) = super::find(settings, &args.id).await?;
     let id = found.job.identity.id;
     let done = done(&action);
     let operation =

@@ -7,6 +7,8 @@ mod logs;
 mod run;
 mod show;
 
+use std::sync::Arc;
+
 use acta_core::store::{Action, Found};
 use acta_core::{Error, JobId, Json, Label, Name, Namespace, Store};
 use anyhow::Result;
@@ -39,13 +41,15 @@ pub(crate) async fn run(args: Args, printer: &mut Printer) -> Result<Exit> {
     }
 }
 
-/// The job that a person means: by its id, or by the job id of its run.
-async fn find(store: &dyn Store, text: &str) -> Result<Found> {
+/// The job that a person means, by its id or by the job id of its run, and the ledger that it is in.
+async fn find(settings: &Settings, text: &str) -> Result<(Arc<dyn Store>, Found)> {
     let id = JobId::new(text)?;
-    match store.job(id).await {
-        Err(fault) if fault.is_not_found() => find_run(store, text).await?.ok_or_else(|| fault.into()),
-        answer => Ok(answer?),
-    }
+    let store = settings.open()?;
+    let found = match store.job(id).await {
+        Err(fault) if fault.is_not_found() => find_run(store.as_ref(), text).await?.ok_or(fault)?,
+        answer => answer?,
+    };
+    Ok((store, found))
 }
 
 /// A run's job id is the deduplication key of its item, and names its queue: `job-<queue>-<time36>-<rest>`.

@@ -9,8 +9,7 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn show(settings: &Settings, printer: &mut Printer, id: &str) -> Result<Exit> {
-    let store = settings.open()?;
-    let found = super::find(store.as_ref(), id).await?;
+    let (store, found) = super::find(settings, id).await?;
     let item = Item::new(&found.namespace, &found.job);
     if printer.is_json() {
         printer.json(&item)?;
