@@ -218,13 +218,26 @@ fn c018_c023_a_job_longer_than_its_lease_runs_once() {
     assert_eq!(std::fs::read_to_string(desk.path().join("runs")).unwrap(), "run\n");
 }
 
+/// Stops a process while it has no write under way: one that is stopped in the middle of a write keeps SQLite's lock.
+fn stop_between_writes(desk: &Desk, child: &Child) {
+    let lock = rusqlite::Connection::open(desk.path().join("root/acta.db")).unwrap();
+    lock.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    signal(child, "-STOP");
+    let is_stopped = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T ");
+    while !is_stopped() {
+        std::thread::yield_now();
+    }
+    lock.execute_batch("COMMIT").unwrap();
+}
+
 #[test]
 fn c013_a_robot_that_was_away_is_fenced_off() {
     let desk = Desk::new();
     desk.shell("echo started; sleep 300", r#", "lease": "200ms""#);
     let mut child = desk.start(&["run", "job.json"]);
     until_says(&mut child, "started");
-    signal(&child, "-STOP");
+    stop_between_writes(&desk, &child);
     let store = desk.store();
     let namespace = acta_core::Namespace::job_queue("work").unwrap();
     let second = acta_core::Label::new("robot", "second").unwrap();

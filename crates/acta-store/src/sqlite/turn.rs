@@ -3,7 +3,8 @@
 //! SQLite's write lock has no queue: whoever asks at the right moment gets it, so a process that commits without a
 //! pause starves the others. Here everybody who wants to write first takes the *turn*, an operating system lock on a
 //! file of its own, and keeps it until the write lock is theirs. A process that has just committed finds the turn with
-//! the next one in line and waits like everybody else. The lock goes with its process.
+//! the next one in line and waits like everybody else. The lock goes with its process. The turn is about fairness
+//! alone: where somebody who has it does not move, as a stopped process does, the others go on without it.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,15 +12,17 @@ use std::time::{Duration, Instant};
 
 use acta_core::{Error, Result};
 
-/// How long a write waits for its turn, or for the write lock, before it gives up.
+/// How long a write waits for the write lock before it gives up.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it waits for its turn; after that it asks for the write lock out of turn.
+const COURTESY: Duration = Duration::from_secs(1);
 /// How long it sleeps between two looks.
 const PAUSE: Duration = Duration::from_micros(300);
 
 /// The lock that a process holds while it waits for the write lock.
 #[derive(Debug)]
 pub(super) struct Turn {
-    file: Option<File>,
+    file: File,
     path: PathBuf,
 }
 
@@ -35,27 +38,28 @@ impl Turn {
             .write(true)
             .open(&path)
             .map_err(|fault| Error::Unavailable { place: path.display().to_string(), why: fault.to_string() })?;
-        Ok(Self { file: Some(file), path })
+        Ok(Self { file, path })
     }
 
     /// Waits for the turn and keeps it while `wait` gets the write lock.
     pub(super) fn take<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(file) = &self.file else { return wait() };
-        let fault = |why: String| Error::Unavailable { place: self.path.display().to_string(), why };
+        let file = &self.file;
         let start = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(fault(format!("another process has held the turn for {} s", PATIENCE.as_secs())));
-                }
-                Err(TryLockError::Error(error)) => return Err(fault(error.to_string())),
+                Err(TryLockError::WouldBlock) if start.elapsed() < COURTESY => std::thread::park_timeout(PAUSE),
+                Err(TryLockError::WouldBlock) => return wait(),
+                Err(TryLockError::Error(error)) => return Err(self.fault(&error)),
             }
         }
         let taken = wait();
-        file.unlock().map_err(|error| fault(error.to_string()))?;
+        file.unlock().map_err(|error| self.fault(&error))?;
         taken
+    }
+
+    fn fault(&self, error: &std::io::Error) -> Error {
+        Error::Unavailable { place: self.path.display().to_string(), why: error.to_string() }
     }
 }
 
