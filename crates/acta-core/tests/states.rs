@@ -19,7 +19,7 @@ fn diagram() -> String {
         String::from("```mermaid\nstateDiagram-v2\n    [*] --> blocked\n    [*] --> ready\n    [*] --> scheduled\n");
     for ((from, to), events) in arrows {
         let word = |code: u8| State::from_code(i64::from(code)).map_or("", State::word);
-        text.push_str(&format!("    {} --> {}: {}\n", word(from), word(to), events.join(", ")));
+        text.extend([format!("    {} --> {}: {}\n", word(from), word(to), events.join(", "))]);
     }
     text.push_str("```\n");
     text

@@ -39,7 +39,7 @@ fn c038_a_damaged_file_is_refused_and_keeps_its_bytes() {
     };
     let mut garbled = whole.clone();
     garbled[..16].copy_from_slice(b"this is no ledge");
-    let half = whole[..whole.len() / 2 + 1].to_vec();
+    let half = whole[..=whole.len() / 2].to_vec();
     for (what, bytes) in [("text", b"{\"items\": []}".repeat(100)), ("a garbled head", garbled), ("half a file", half)]
     {
         let path = folder.path().join("damaged.db");

@@ -68,8 +68,8 @@ async fn toil(store: Arc<SqliteStore>) {
 
 async fn toil_once(store: &SqliteStore, random: &mut Seeded) {
     let number = random.next_u64();
-    let lane = (number % 3 > 0).then(|| label(&format!("lane {}", number % 7)));
-    let job = |lane| NewJob { lane, ..numbered(usize::from(number as u8)) };
+    let lane = (!number.is_multiple_of(3)).then(|| label(&format!("lane {}", number % 7)));
+    let job = |lane| NewJob { lane, ..numbered(usize::try_from(number % 256).unwrap_or_default()) };
     for id in add(store, vec![job(lane.clone()), job(lane)]).await.unwrap() {
         acknowledge(&format!("added {id}"));
     }
@@ -103,7 +103,9 @@ async fn everything(store: &SqliteStore) {
         numbered(3),
     ];
     let ids = add(store, jobs).await.unwrap();
-    ids.iter().for_each(|id| acknowledge(&format!("added {id}")));
+    for id in &ids {
+        acknowledge(&format!("added {id}"));
+    }
     let act = async |id: &JobId, action: Action| {
         let operation = Operation { namespace: queue(), ids: vec![id.clone()], action, actor: None, reason: None };
         store.operate(operation).await.unwrap().remove(0).unwrap();

@@ -184,24 +184,22 @@ pub fn compare(provider: Provider, cases: u32, most: usize) {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = proptest::test_runner::TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, random);
-    let outcome = runner.run(&steps(most), |steps| {
-        block_on(run(provider, &steps)).map_err(|difference| TestCaseError::fail(difference))
-    });
+    let outcome = runner.run(&steps(most), |steps| block_on(run(provider, &steps)).map_err(TestCaseError::fail));
     if let Err(fault) = outcome {
         panic!("seed {seed}: {fault}");
     }
 }
 
 async fn run(provider: Provider, steps: &[Step]) -> Result<(), String> {
-    let (specified, provided) = (Desk::open(book), Desk::open(provider));
-    let mut before = ledger(specified.store.as_ref()).await;
+    let (model, tested) = (Desk::open(book), Desk::open(provider));
+    let mut before = ledger(model.store.as_ref()).await;
     for (index, step) in steps.iter().enumerate() {
-        let answer = apply(&specified, step).await;
-        let other = apply(&provided, step).await;
+        let answer = apply(&model, step).await;
+        let other = apply(&tested, step).await;
         if answer != other {
             return Err(format!("step {index} {step:?}\n  specification: {answer}\n  provider:      {other}"));
         }
-        let (whole, other) = (ledger(specified.store.as_ref()).await, ledger(provided.store.as_ref()).await);
+        let (whole, other) = (ledger(model.store.as_ref()).await, ledger(tested.store.as_ref()).await);
         if whole != other {
             return Err(format!("after step {index} {step:?}\n{}", difference(&whole, &other)));
         }
@@ -209,7 +207,7 @@ async fn run(provider: Provider, steps: &[Step]) -> Result<(), String> {
             return Err(format!("step {index} {step:?} was refused with {answer}, and yet changed something"));
         }
         before = whole;
-        let wrong = violations(provided.store.as_ref()).await.map_err(|fault| fault.to_string())?;
+        let wrong = violations(tested.store.as_ref()).await.map_err(|fault| fault.to_string())?;
         if !wrong.is_empty() {
             return Err(format!("after step {index} {step:?}: {wrong:?}"));
         }
@@ -374,7 +372,10 @@ fn outcome(shape: OutcomeShape, now: Timestamp) -> Outcome {
         2 => Outcome::Succeeded(Some(json(&number.to_string()))),
         3 | 4 => failure(FailureKind::System),
         5 => failure(FailureKind::Business),
-        6 => Outcome::Wait { until: (number > 128).then(until), signal: (number % 8 > 0).then(signal).flatten() },
+        6 => Outcome::Wait {
+            until: (number > 128).then(until),
+            signal: (!number.is_multiple_of(8)).then(signal).flatten(),
+        },
         7 => Outcome::Snooze(until()),
         8 => Outcome::Release,
         _ => Outcome::Cancelled,
@@ -398,14 +399,14 @@ fn act(action: u8, number: i8, now: Timestamp) -> Action {
 fn define(what: u8, number: u8) -> Define {
     let retention = (number > 128).then(|| seconds(number % 60));
     if what < 64 {
-        let settings = QueueSettings { lease: (number % 2 == 0).then(|| seconds(number % 30 + 1)), retention };
+        let settings = QueueSettings { lease: number.is_multiple_of(2).then(|| seconds(number % 30 + 1)), retention };
         return Define::Queue(namespace(PATHS[usize::from(what) % PATHS.len()]), settings);
     }
     Define::Job(Definition {
-        lane: (number % 5 == 0).then(|| label("lane 0")),
-        max_attempts: (number % 3 == 0).then_some(2),
-        backoff: (number % 4 == 0).then_some(Backoff::None),
-        lease: (number % 7 == 0).then(|| seconds(7)),
+        lane: number.is_multiple_of(5).then(|| label("lane 0")),
+        max_attempts: number.is_multiple_of(3).then_some(2),
+        backoff: number.is_multiple_of(4).then_some(Backoff::None),
+        lease: number.is_multiple_of(7).then(|| seconds(7)),
         retention,
         ..Definition::new(name(what % 4))
     })

@@ -121,7 +121,11 @@ fn no_statement_scans_a_table() {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect()
+    let mut indented = String::new();
+    for line in text.lines() {
+        indented.extend(["    ", line, "\n"]);
+    }
+    indented
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::invariants::violations;
 
 const Q: &str = "transactions/q";
 
+#[expect(clippy::unnecessary_wraps, reason = "it is always given as a field that may be left out")]
 fn seconds(seconds: i64) -> Option<Span> {
     Some(Span::from_millis(seconds * 1_000))
 }
