@@ -1,7 +1,7 @@
 //! What every substrate of the ledger is tested with.
 //!
 //! - [`BookStore`]: the executable specification behind the same trait as the substrates.
-//! - [`conformance`]: what a ledger must do, a function a rule; [`conformance!`] runs all of it on a provider.
+//! - [mod@conformance]: what a ledger must do, a function a rule; [`conformance!`] runs all of it on a provider.
 //! - [`model`]: random operations through the specification and a provider, compared after every step.
 //! - [`invariants`]: what must be true of any ledger at any time.
 
