@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::job::{Detail, Identity, Job, Standing};
+use crate::job::{LaneNumber, Tally};
 use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
 use crate::policy::{Definition, QueueSettings};
-use crate::rows::{KeyRecord, Lane, LaneNumber, Queue, Rows, Tallies, Tally};
+use crate::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
 use crate::state::State;
 
 /// One namespace's jobs as plain values: the executable specification that every substrate is held to.

@@ -7,7 +7,6 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Name};
 use crate::policy::{Backoff, Span};
-use crate::rows::{LaneNumber, Tally};
 use crate::state::State;
 use crate::transition::{Effect, Step};
 
@@ -46,6 +45,14 @@ pub struct Identity {
     /// Its own lease, where it has one.
     pub lease: Option<Span>,
 }
+
+/// The number of a lane in its ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneNumber(pub u64);
+
+/// What a count is kept of: a state, with business failures apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tally(pub State, pub bool);
 
 /// How a job holds its deduplication key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

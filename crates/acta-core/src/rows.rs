@@ -4,15 +4,11 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::history::Entry;
 use crate::id::JobId;
-use crate::job::{Detail, Identity, Job, Standing};
+use crate::job::{Detail, Identity, Job, LaneNumber, Standing, Tally};
 use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
 use crate::policy::{Definition, QueueSettings};
 use crate::state::State;
-
-/// The number of a lane in its ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LaneNumber(pub u64);
 
 /// A namespace as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +46,6 @@ pub struct KeyRecord {
     /// Until when the tombstone answers; `None` while the job's row is there.
     pub expires_at: Option<Timestamp>,
 }
-
-/// What a count is kept of: a state, with business failures apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tally(pub State, pub bool);
 
 /// How many jobs there are of each [`Tally`].
 pub type Tallies = std::collections::BTreeMap<Tally, u64>;

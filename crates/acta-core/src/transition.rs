@@ -1,7 +1,7 @@
 //! The one function that decides every change of a job's state.
 //!
 //! What may happen to a job is an [`Event`]; what it then does to the job's row is a list of [`Effect`]s, data that
-//! [`crate::Standing::apply`] carries out. Whoever makes an event has judged its conditions before: whether a lease
+//! the rules carry out. Whoever makes an event has judged its conditions before: whether a lease
 //! has lapsed, whether attempts remain.
 
 use crate::state::State;

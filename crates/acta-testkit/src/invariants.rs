@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acta_core::rows::Tally;
+use acta_core::job::Tally;
 use acta_core::store::{Found, JobFilter};
 use acta_core::{Error, Store};
 

@@ -154,7 +154,7 @@ fn a_failed_attempt_is_waited_out_and_tried_again() {
 }
 
 #[test]
-fn ctrl_c_ends_the_whole_process_group_and_cancels_the_job() {
+fn c046_ctrl_c_and_term_end_the_whole_process_group_and_cancel_the_job() {
     for name in ["-INT", "-TERM"] {
         let desk = Desk::new();
         desk.shell("trap '' INT; sleep 300 & echo child $!; wait", "");

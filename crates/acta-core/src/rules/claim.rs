@@ -2,9 +2,10 @@
 
 use super::Rules;
 use crate::error::{Error, Result};
+use crate::job::Tally;
 use crate::job::{Detail, Facts, Identity, Job};
 use crate::policy::{MOST_PER_CALL, Span};
-use crate::rows::{Rows, Tally};
+use crate::rows::Rows;
 use crate::state::State;
 use crate::store::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 use crate::transition::Event;

@@ -7,11 +7,12 @@ use super::claim::check_lease;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::id::JobId;
+use crate::job::Tally;
 use crate::job::{Detail, Identity, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::Label;
 use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_PER_CALL, MOST_PRIORITY};
-use crate::rows::{KeyRecord, Lane, Rows, Tally};
+use crate::rows::{KeyRecord, Lane, Rows};
 use crate::state::State;
 use crate::store::{Dedup, Enqueued, NewJob};
 

@@ -18,12 +18,13 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::history::{Entry, Happening};
 use crate::id::JobId;
+use crate::job::LaneNumber;
 use crate::job::{Detail, Exception, Facts, FailureKind, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::Label;
 use crate::policy::RETENTION;
 use crate::random::Random;
-use crate::rows::{LaneNumber, Rows};
+use crate::rows::Rows;
 use crate::transition::{Effect, Event, transition};
 
 /// The verbs over one namespace's rows, at one instant.

@@ -16,6 +16,7 @@ impl<R: Rows> Rules<'_, R> {
     /// Extends leases; a lost one is told, and changes nothing.
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
         super::claim::check_lease(beats.lease)?;
+        self.rows.prefetch(&mut beats.beats.iter().map(|(id, _)| id))?;
         let mut answers = Vec::with_capacity(beats.beats.len());
         for (id, claimant) in &beats.beats {
             match self.held(id, claimant) {

@@ -5,7 +5,7 @@ use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Times
 use rusqlite::types::{ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, params_from_iter};
 
-use acta_core::rows::LaneNumber;
+use acta_core::job::LaneNumber;
 
 /// How many columns a standing takes up in a statement's answer.
 pub(super) const STANDING_WIDTH: usize = 20;

@@ -1,7 +1,8 @@
 //! The rules' looks and writes as statements.
 
 use acta_core::history::Entry;
-use acta_core::rows::{KeyRecord, Lane, LaneNumber, Queue, Rows, Tallies, Tally};
+use acta_core::job::{LaneNumber, Tally};
+use acta_core::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
 use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Standing, Timestamp};
 use rusqlite::Row;
 
@@ -171,7 +172,8 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn identity(&mut self, row: u64) -> Result<Identity> {
-        self.flush()?;
+        // What changes of a job is in another table; only new ones have to be there.
+        self.standings.insert(self.session.db)?;
         let read = |row: &Row<'_>| codec::identity(row, 0);
         let found = self.session.db.first(statement!("identity"), [row.cast_signed()], read)?;
         found.ok_or_else(|| self.missing(row))

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
+use acta_core::job::Tally;
 use acta_core::random::Random;
-use acta_core::rows::{Queue, Tally};
+use acta_core::rows::Queue;
 use acta_core::{Clock, Definition, Error, JobId, Name, Namespace, QueueSettings, Result, Rules};
 use rusqlite::Row;
 

@@ -118,7 +118,8 @@ impl Standings {
 }
 
 impl Standings {
-    fn insert(&mut self, db: &Db) -> Result<()> {
+    /// Inserts what was added.
+    pub(super) fn insert(&mut self, db: &Db) -> Result<()> {
         let mut rest = &self.added[..];
         while !rest.is_empty() {
             let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
