@@ -29,6 +29,18 @@ pub async fn c033_a_claim_hands_out_what_it_returns_and_no_more(desk: Desk) {
     assert_eq!(handed_out, 50);
 }
 
+/// A claim says who and when; both stay after a requeue, and the next claim says them anew.
+pub async fn a_claim_stamps_who_and_when(desk: Desk) {
+    let id = desk.add_one(Q, new_job()).await;
+    for (robot, second) in [("first", 0), ("second", 7)] {
+        let job = desk.claim_one(Q, robot).await;
+        desk.settle(Q, &job, Outcome::Release).await.unwrap();
+        let item = desk.item(&id).await;
+        assert_eq!((item.claimed_by, item.claimed_at), (Some(label(robot)), Some(Desk::at(second))));
+        desk.pass(7);
+    }
+}
+
 /// A worker that does not know a definition does not touch its jobs, and is told so.
 pub async fn c147_names_leave_other_definitions_alone(desk: Desk) {
     let of = |text: &str| NewJob { name: Some(name(text)), ..new_job() };

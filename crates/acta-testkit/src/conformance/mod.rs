@@ -22,6 +22,7 @@ macro_rules! conformance {
                 c011_cancelling_a_head_or_a_blocked_member_leaves_the_lane_in_order,
                 c012_the_nearest_instant_is_told_whatever_was_enqueued_first,
                 order_is_place_and_a_requeued_job_keeps_it,
+                priority_passes_nobody_in_a_lane,
                 a_delay_a_pause_a_wait_and_a_loss_hold_the_head_s_place,
                 a_claim_never_hands_out_two_unfinished_members_of_a_lane,
                 promotion_honours_the_next_one_s_own_delay_and_pause,
@@ -66,6 +67,7 @@ macro_rules! conformance {
             claiming: [
                 c033_a_claim_hands_out_what_it_returns_and_no_more,
                 c147_names_leave_other_definitions_alone,
+                a_claim_stamps_who_and_when,
                 an_expected_job_is_claimed_or_nothing_is,
                 nothing_has_a_reason,
                 a_paused_queue_or_lane_gives_nothing_but_settles_go_on,

@@ -123,6 +123,12 @@ pub async fn restart_begins_anew_at_the_end(desk: Desk) {
     assert!(desk.settle(Q, &head, Outcome::Succeeded(None)).await.unwrap_err().is_lease_lost());
     desk.done(Q, &again).await;
     assert!(desk.act(Q, &jobs[0], Action::Restart).await.unwrap_err().is_refused(), "succeeded");
+
+    let path = "transactions/unlaned";
+    let jobs = desk.add(path, vec![new_job(), new_job()]).await;
+    desk.act(path, &jobs[0], CANCEL).await.unwrap();
+    desk.act(path, &jobs[0], Action::Restart).await.unwrap();
+    assert_eq!(ids(&desk.claim(path, "r", 9).await), [jobs[1].clone(), jobs[0].clone()], "at the end of the order");
 }
 
 /// A key has one live job.

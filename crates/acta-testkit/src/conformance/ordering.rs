@@ -141,7 +141,22 @@ pub async fn order_is_place_and_a_requeued_job_keeps_it(desk: Desk) {
     let jobs = desk.add(Q, vec![new_job(), new_job(), new_job()]).await;
     let first = desk.claim_one(Q, "r").await;
     desk.settle(Q, &first, Outcome::Release).await.unwrap();
-    assert_eq!(work_off(&desk, Q).await, jobs);
+    let first = desk.claim_one(Q, "r").await;
+    assert_eq!(first.identity.id, jobs[0], "released");
+    desk.settle(Q, &first, fail()).await.unwrap();
+    desk.pass(2);
+    let first = desk.claim_one(Q, "r").await;
+    assert_eq!(first.identity.id, jobs[0], "after its back-off");
+    desk.settle(Q, &first, Outcome::Snooze(Desk::at(5))).await.unwrap();
+    desk.pass(5);
+    assert_eq!(work_off(&desk, Q).await, jobs, "after a snooze");
+}
+
+/// In a lane the order is that of joining: a later member of higher priority passes nobody.
+pub async fn priority_passes_nobody_in_a_lane(desk: Desk) {
+    let with = |priority| NewJob { priority: Some(priority), ..in_lane("L") };
+    let jobs = desk.add("plain", vec![with(50), with(10), with(100), with(0)]).await;
+    assert_eq!(work_off(&desk, "plain").await, jobs);
 }
 
 /// Whatever holds a head holds its lane.
