@@ -1,6 +1,6 @@
 //! Rows of the database to values of the rules, and back.
 
-use acta_core::job::{KeyHold, Settled};
+use acta_core::job::{KeyHold, Settled, Tally};
 use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Timestamp};
 use rusqlite::types::{ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, params_from_iter};
@@ -257,6 +257,21 @@ pub(super) fn entry(row: &Row<'_>) -> Result<acta_core::history::Entry> {
         run_at: instant(row, 7)?,
         exception: row.get::<_, Option<String>>(8)?.map(Json::trusted),
     })
+}
+
+/// How much higher the counter of a business failure stands than that of its state.
+const BUSINESS: i64 = 16;
+
+/// Which counter of its namespace a tally is.
+pub(super) fn counter(Tally(state, business): Tally) -> i64 {
+    i64::from(state.code()) + if business { BUSINESS } else { 0 }
+}
+
+/// The tally of a counter.
+pub(super) fn tally(row: &Row<'_>, column: usize) -> Result<Tally> {
+    let counter: i64 = row.get(column)?;
+    let state = State::from_code(counter % BUSINESS).ok_or_else(|| unfit(column, "is not the counter of a state"))?;
+    Ok(Tally(state, counter >= BUSINESS))
 }
 
 /// A lane.

@@ -106,16 +106,17 @@ impl Desk {
 
 /// How long a thread looks for the next operation before it sleeps: whoever calls again as soon as it is answered finds
 /// it awake, and spares both the price of a wake-up.
-const MOST_SPINNING: Duration = Duration::from_micros(30);
+const MOST_LOOKING: Duration = Duration::from_micros(100);
 
 /// The next operation; `None` when nobody can send one any more.
 fn next(receiver: &Receiver<Box<dyn Work>>) -> Option<Box<dyn Work>> {
     let start = Instant::now();
-    while start.elapsed() < MOST_SPINNING {
+    while start.elapsed() < MOST_LOOKING {
         match receiver.try_recv() {
             Ok(work) => return Some(work),
             Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+            // Whoever else has work goes first.
+            Err(TryRecvError::Empty) => std::thread::yield_now(),
         }
     }
     receiver.recv().ok()

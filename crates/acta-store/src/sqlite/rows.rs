@@ -265,7 +265,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn tallies(&mut self) -> Result<Tallies> {
-        let read = |row: &Row<'_>| Ok((Tally(codec::state(row, 0)?, row.get(1)?), codec::number(row, 2)?));
+        let read = |row: &Row<'_>| Ok((codec::tally(row, 0)?, codec::number(row, 1)?));
         let mut tallies: Tallies = self.session.db.all(statement!("counts"), [self.ns], read)?.into_iter().collect();
         for (tally, change) in self.session.pending_counts(self.ns) {
             let count = tallies.entry(tally).or_default();

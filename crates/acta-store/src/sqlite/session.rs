@@ -9,6 +9,7 @@ use acta_core::rows::Queue;
 use acta_core::{Clock, Definition, Error, JobId, Name, Namespace, QueueSettings, Result, Rules};
 use rusqlite::Row;
 
+use super::codec;
 use super::connection::{Db, statement};
 use super::rows::SqlRows;
 
@@ -98,10 +99,10 @@ impl<'a> Session<'a> {
     /// Writes what was kept for the end.
     pub(super) fn finish(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
-        for ((ns, Tally(state, business)), change) in pending.counts {
+        for ((ns, tally), change) in pending.counts {
             let statement = if change < 0 { statement!("take_count") } else { statement!("add_count") };
             if change != 0 {
-                self.db.execute(statement, (ns, state.code(), business, change.abs()))?;
+                self.db.execute(statement, (ns, codec::counter(tally), change.abs()))?;
             }
         }
         if let Some(last) = pending.last_number {
@@ -227,8 +228,8 @@ impl<'a> Session<'a> {
             Some(last) => last,
             None => self
                 .db
-                .first(statement!("last_number"), [], |row| super::codec::number(row, 0))?
-                .ok_or_else(|| self.db.unreadable("acta_numbers", "is empty"))?,
+                .first(statement!("last_number"), [], |row| codec::number(row, 0))?
+                .ok_or_else(|| self.db.unreadable("acta_counters", "has no last number"))?,
         };
         self.pending.last_number = Some(last + 1);
         self.memory.last_number = Some(last + 1);

@@ -1,3 +1,3 @@
-INSERT INTO acta_counts (ns, state, business, jobs)
-VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (ns, state, business) DO UPDATE SET jobs = jobs + excluded.jobs
+INSERT INTO acta_counters (ns, counter, value)
+VALUES (?1, ?2, ?3)
+ON CONFLICT (ns, counter) DO UPDATE SET value = value + excluded.value

@@ -1,1 +1,1 @@
-SELECT state, business, jobs FROM acta_counts WHERE ns = ?1 AND jobs > 0
+SELECT counter, value FROM acta_counters WHERE ns = ?1 AND value > 0

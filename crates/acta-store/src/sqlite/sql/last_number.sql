@@ -1,1 +1,1 @@
-SELECT last FROM acta_numbers WHERE one = 1
+SELECT value FROM acta_counters WHERE ns = 0 AND counter = 0

@@ -1,1 +1,1 @@
-UPDATE acta_numbers SET last = ?1 WHERE one = 1
+UPDATE acta_counters SET value = ?1 WHERE ns = 0 AND counter = 0

@@ -6,13 +6,6 @@ CREATE TABLE acta_migrations (
     applied_at INTEGER NOT NULL
 ) STRICT;
 
--- One row: the last number given to a job's row or place.
-CREATE TABLE acta_numbers (
-    one  INTEGER PRIMARY KEY CHECK (one = 1),
-    last INTEGER NOT NULL CHECK (last >= 0)
-) STRICT;
-INSERT INTO acta_numbers (one, last) VALUES (1, 0);
-
 CREATE TABLE acta_namespaces (
     ns       INTEGER PRIMARY KEY,
     path     TEXT NOT NULL COLLATE NOCASE UNIQUE,
@@ -20,14 +13,16 @@ CREATE TABLE acta_namespaces (
     paused   INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1))
 ) STRICT;
 
--- Kept with every change, so that nothing ever counts by scanning.
-CREATE TABLE acta_counts (
-    ns       INTEGER NOT NULL REFERENCES acta_namespaces,
-    state    INTEGER NOT NULL CHECK (state BETWEEN 0 AND 8),
-    business INTEGER NOT NULL CHECK (business IN (0, 1)),
-    jobs     INTEGER NOT NULL CHECK (jobs >= 0),
-    PRIMARY KEY (ns, state, business)
+-- What every operation counts, on one page. Of a namespace how many jobs are in each state (failed as a business
+-- exception apart, at 16 more), kept with every change, so that nothing ever counts by scanning. Of namespace 0, which is
+-- none: at 0 the last number given to a job's row or place.
+CREATE TABLE acta_counters (
+    ns      INTEGER NOT NULL,
+    counter INTEGER NOT NULL CHECK (counter BETWEEN 0 AND 31),
+    value   INTEGER NOT NULL CHECK (value >= 0),
+    PRIMARY KEY (ns, counter)
 ) STRICT, WITHOUT ROWID;
+INSERT INTO acta_counters (ns, counter, value) VALUES (0, 0, 0);
 
 -- Every definition's name that was ever used; the definition itself where it was registered.
 CREATE TABLE acta_names (
