@@ -226,9 +226,14 @@ impl Rows for Book {
         Ok(due.into_iter().take(limit).map(row_and_standing).collect())
     }
 
-    fn candidates(&mut self, names: Option<&[Name]>, limit: usize) -> Result<Vec<(u64, Standing, Identity)>> {
-        let mut candidates: Vec<&Job> =
-            self.live().filter(|job| job.standing.is_candidate() && is_named(job, names)).collect();
+    fn candidates(
+        &mut self,
+        now: Timestamp,
+        names: Option<&[Name]>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Standing, Identity)>> {
+        let is_one = |job: &&Job| job.standing.is_candidate() && !job.standing.is_expired(now);
+        let mut candidates: Vec<&Job> = self.live().filter(is_one).filter(|job| is_named(job, names)).collect();
         candidates.sort_by_key(|job| (std::cmp::Reverse(job.standing.priority), job.standing.place));
         let whole = |job: &Job| (job.row, job.standing.clone(), job.identity.clone());
         Ok(candidates.into_iter().take(limit).map(whole).collect())
@@ -239,7 +244,10 @@ impl Rows for Book {
     }
 
     fn first_lapse(&mut self, names: Option<&[Name]>) -> Result<Option<Timestamp>> {
-        let held = self.live().filter(|job| job.standing.state.is_held() && is_named(job, names));
+        let counts = |standing: &Standing| {
+            standing.state.is_held() && (standing.cancel_requested || !(standing.paused || standing.lane_paused))
+        };
+        let held = self.live().filter(|job| counts(&job.standing) && is_named(job, names));
         Ok(held.filter_map(|job| job.standing.lease_expires_at).min())
     }
 
@@ -249,7 +257,7 @@ impl Rows for Book {
                 && !job.standing.is_aside()
                 && is_named(job, names)
         });
-        Ok(deferred.filter_map(|job| job.standing.due_at()).min())
+        Ok(deferred.filter_map(|job| job.standing.moves_at()).min())
     }
 
     fn heads(&mut self, limit: usize) -> Result<Vec<(u64, Standing)>> {

@@ -129,6 +129,11 @@ impl Error {
         }
     }
 
+    /// It concerns what was asked of one job, not the substrate: the rest of a batch goes on.
+    pub fn is_of_one_job(&self) -> bool {
+        !matches!(self.root(), Self::Unreadable { .. } | Self::Unavailable { .. })
+    }
+
     /// The caller's claim is over: stop the work, do not report its result.
     pub fn is_lease_lost(&self) -> bool {
         matches!(self.root(), Self::LeaseLost { .. })

@@ -50,6 +50,8 @@ pub enum Reason {
     Deferred,
     /// It waits for a signal.
     WaitingForSignal,
+    /// Its `expiresAt` has passed; the next claim ends it.
+    Expired,
     /// A robot has it.
     Held,
     /// A robot had it, and let its lease lapse; the next claim takes it over.

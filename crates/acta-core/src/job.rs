@@ -209,17 +209,35 @@ impl Facts<'_> {
 impl Standing {
     /// The instant at which time alone changes something: a lapse, a due `runAt`, a deadline, an expiry.
     pub fn due_at(&self) -> Option<Timestamp> {
-        let moved = match self.state {
-            State::Scheduled => self.run_at,
-            State::Waiting => self.wait_until,
-            State::Claimed | State::Running => self.lease_expires_at,
-            State::Blocked | State::Ready | State::Succeeded | State::Failed | State::Cancelled => None,
-        };
-        let expires = self.expires_at.filter(|_| self.may_expire());
-        match (moved, expires) {
+        match (self.moves_at().or(self.lease_expires_at), self.expires_by()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
+    }
+
+    /// The instant at which time makes a candidate of it: a scheduled job's `runAt`, a wait's deadline.
+    pub fn moves_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Scheduled => self.run_at,
+            State::Waiting => self.wait_until,
+            State::Blocked
+            | State::Ready
+            | State::Claimed
+            | State::Running
+            | State::Succeeded
+            | State::Failed
+            | State::Cancelled => None,
+        }
+    }
+
+    /// The instant at which it expires, while it still may.
+    pub fn expires_by(&self) -> Option<Timestamp> {
+        self.expires_at.filter(|_| self.may_expire())
+    }
+
+    /// Whether it has expired, and waits for a claim or recover to end it.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_by().is_some_and(|at| at <= now)
     }
 
     /// Whether `expiresAt` still ends it: alive and never claimed.

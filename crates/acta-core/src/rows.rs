@@ -95,13 +95,20 @@ pub trait Rows {
     /// false, jobs with a lapsed lease whose cancel was not requested are left out; they always are while their
     /// lane is paused.
     fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>>;
-    /// Candidates, in claim order. `names` leaves out every other definition, and jobs without one.
-    fn candidates(&mut self, names: Option<&[Name]>, limit: usize) -> Result<Vec<(u64, Standing, Identity)>>;
+    /// Candidates at `now`, in claim order: one that has expired is none. `names` leaves out every other definition, and
+    /// jobs without one.
+    fn candidates(
+        &mut self,
+        now: Timestamp,
+        names: Option<&[Name]>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Standing, Identity)>>;
     /// Whether any head or unlaned live job has one of these names.
     fn any_head_named(&mut self, names: &[Name]) -> Result<bool>;
-    /// The earliest lease end among held jobs.
+    /// The earliest lease end among held jobs whose lapse makes a candidate, or carries out a cancel: not those that are
+    /// paused, or whose lane is.
     fn first_lapse(&mut self, names: Option<&[Name]>) -> Result<Option<Timestamp>>;
-    /// The earliest instant at which a scheduled or waiting job that is not aside becomes a candidate.
+    /// The earliest `runAt` or deadline of a scheduled or waiting job that is not aside.
     fn first_due(&mut self, names: Option<&[Name]>) -> Result<Option<Timestamp>>;
     /// Some live jobs that are not blocked, by place; for explanations only.
     fn heads(&mut self, limit: usize) -> Result<Vec<(u64, Standing)>>;

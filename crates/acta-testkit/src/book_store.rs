@@ -8,8 +8,8 @@ use acta_core::explain::Explanation;
 use acta_core::history::Entry;
 use acta_core::rows::{Lane, Queue, Tallies};
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Nothing,
-    Operated, Operation, Page, Report, SettleAnswer, Wave, Why,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation, Page,
+    Report, SettleAnswer, Wave,
 };
 use acta_core::{Book, Clock, Error, JobId, Json, Label, Namespace, Random, Result, Rows, Rules, Store};
 use async_trait::async_trait;
@@ -105,15 +105,7 @@ impl Store for BookStore {
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
         match self.on(&claim.namespace, |rules| rules.claim(&claim)) {
-            Err(Error::NotFound { what: "queue", .. }) => {
-                let outcome = match claim.expect {
-                    Some(expected) => ClaimOutcome::Mismatch { expected, found: None },
-                    None => {
-                        ClaimOutcome::Nothing(claim.why.then_some(Nothing { why: Why::NoSuchQueue, next_at: None }))
-                    }
-                };
-                Ok(ClaimAnswer { outcome, trace: None })
-            }
+            Err(Error::NotFound { what: "queue", .. }) => Ok(ClaimAnswer::no_such_queue(&claim)),
             answer => answer,
         }
     }
@@ -127,7 +119,12 @@ impl Store for BookStore {
             let why = "is not the namespace of the claim";
             return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
         }
-        self.on(&wave.namespace, |rules| rules.exchange(&wave.settlements, &claim))
+        match self.on(&wave.namespace, |rules| rules.exchange(&wave.settlements, &claim)) {
+            Err(Error::NotFound { what: "queue", .. }) => {
+                Ok((wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim)))
+            }
+            answer => answer,
+        }
     }
 
     async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
@@ -155,6 +152,7 @@ impl Store for BookStore {
     }
 
     async fn define(&self, define: Define) -> Result<()> {
+        define.check()?;
         self.with(|shelf| match define {
             Define::Job(definition) => shelf.common.define(definition),
             Define::Queue(namespace, settings) => {

@@ -32,7 +32,8 @@ impl<R: Rows> Rules<'_, R> {
 
     fn pick(&mut self, claim: &Claim) -> Result<ClaimOutcome> {
         let paused = self.rows.queue().paused;
-        let candidates = if paused { Vec::new() } else { self.rows.candidates(claim.names.as_deref(), claim.count)? };
+        let candidates =
+            if paused { Vec::new() } else { self.rows.candidates(self.now, claim.names.as_deref(), claim.count)? };
         if let Some(expected) = &claim.expect {
             let found = candidates.first().map(|(_, _, identity)| identity.id.clone());
             if found.as_ref() != Some(expected) {

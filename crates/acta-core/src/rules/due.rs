@@ -11,9 +11,9 @@ use crate::rows::Rows;
 use crate::transition::Event;
 
 /// What has come due for a job at `now`, if anything has.
-fn judge(standing: &Standing, now: Timestamp, queue_paused: bool) -> Option<Event> {
+pub(super) fn judge(standing: &Standing, now: Timestamp, queue_paused: bool) -> Option<Event> {
     let has_come = |instant: Option<Timestamp>| instant.is_some_and(|at| at <= now);
-    if standing.may_expire() && has_come(standing.expires_at) {
+    if standing.is_expired(now) {
         return Some(Event::Expire);
     }
     if standing.is_lapsed(now) {

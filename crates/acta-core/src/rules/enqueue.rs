@@ -1,5 +1,7 @@
 //! Adding jobs.
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
 use super::Rules;
@@ -10,8 +12,8 @@ use crate::id::JobId;
 use crate::job::Tally;
 use crate::job::{Detail, Identity, Job, KeyHold, Standing};
 use crate::json::Json;
-use crate::name::Label;
-use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_PER_CALL, MOST_PRIORITY};
+use crate::name::{Label, Name};
+use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_PRIORITY};
 use crate::rows::{KeyRecord, Lane, Rows};
 use crate::state::State;
 use crate::store::{Dedup, Enqueued, NewJob};
@@ -19,13 +21,11 @@ use crate::store::{Dedup, Enqueued, NewJob};
 impl<R: Rows> Rules<'_, R> {
     /// Adds jobs, all or none.
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
-        if jobs.len() > MOST_PER_CALL {
-            let why = format!("is more than the {MOST_PER_CALL} that one call may add");
-            return Err(Error::invalid("number of jobs", &jobs.len().to_string(), why));
-        }
+        super::check_size("number of jobs", jobs.len())?;
         // All are judged before the first is written, so that a refused batch leaves nothing behind.
+        let mut names = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate() {
-            self.check(job).map_err(|fault| fault.at(index))?;
+            self.check(job).and_then(|()| check_case(job, &mut names)).map_err(|fault| fault.at(index))?;
         }
         jobs.iter().map(|job| self.enqueue_one(job)).collect()
     }
@@ -163,6 +163,17 @@ impl<R: Rows> Rules<'_, R> {
         };
         let payload_differs = record.digest != digest(payload);
         Ok(Some(Enqueued { id: record.id, created: false, state, payload_differs }))
+    }
+}
+
+/// Two names of one batch may not differ by case alone, either.
+fn check_case<'j>(job: &'j NewJob, names: &mut BTreeMap<String, &'j Name>) -> Result<()> {
+    let Some(name) = &job.name else { return Ok(()) };
+    match names.insert(name.as_str().to_ascii_lowercase(), name) {
+        Some(other) if other != name => {
+            Err(Error::CaseDiffers { what: "name", given: name.to_string(), existing: other.to_string() })
+        }
+        _ => Ok(()),
     }
 }
 

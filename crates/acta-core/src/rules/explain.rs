@@ -1,12 +1,17 @@
 //! Why a job is where it is: read from the same facts as a claim, and nothing else.
 
+use std::cmp::Reverse;
+
 use super::Rules;
+use super::due::judge;
 use crate::error::Result;
 use crate::explain::{Blocker, Explanation, Reason};
 use crate::id::JobId;
 use crate::job::Standing;
+use crate::policy::MOST_DUE;
 use crate::rows::Rows;
 use crate::state::State;
+use crate::transition::Event;
 
 impl<R: Rows> Rules<'_, R> {
     /// What holds the job, since when, until when, and what to do.
@@ -56,7 +61,11 @@ impl<R: Rows> Rules<'_, R> {
     fn explain_unclaimed(&mut self, row: u64, standing: &Standing, told: &mut Explanation) -> Result<()> {
         let id = told.id.clone();
         let namespace = self.rows.queue().namespace.clone();
-        if standing.paused {
+        if standing.is_expired(self.now) {
+            told.reason = Reason::Expired;
+            told.since = standing.expires_at;
+            told.advice = "it was not claimed in time; the next claim ends it as failed".into();
+        } else if standing.paused {
             told.reason = Reason::Paused;
             told.advice = format!("somebody paused it; `jobs resume {id}` lets it go on");
         } else if standing.lane_paused {
@@ -85,11 +94,21 @@ impl<R: Rows> Rules<'_, R> {
         Ok(())
     }
 
+    /// The job that the next claim takes: the first of the candidates and of what that claim would bring in.
+    fn next_taken(&mut self) -> Result<Option<(u64, Standing)>> {
+        let ready = self.rows.candidates(self.now, None, 1)?.into_iter().map(|(row, standing, _)| (row, standing));
+        let due = self.rows.due(self.now, true, MOST_DUE)?.into_iter().filter(|(_, standing)| {
+            let comes = matches!(judge(standing, self.now, false), Some(Event::Due | Event::Lapse));
+            comes && !standing.paused && !standing.lane_paused
+        });
+        Ok(ready.chain(due).min_by_key(|(_, standing)| (Reverse(standing.priority), standing.place)))
+    }
+
     fn explain_candidate(&mut self, row: u64, told: &mut Explanation) -> Result<()> {
-        match self.rows.candidates(None, 1)?.first() {
-            Some((first, standing, _)) if *first != row => {
+        match self.next_taken()? {
+            Some((first, standing)) if first != row => {
                 told.reason = Reason::BehindOthers;
-                let blocker = self.blocker(*first, standing)?;
+                let blocker = self.blocker(first, &standing)?;
                 let id = &blocker.id;
                 told.advice = format!(
                     "other jobs come before it, the first of them {id}; a worker, or `jobs cancel {id}`, clears the way"
@@ -110,7 +129,15 @@ impl<R: Rows> Rules<'_, R> {
         let robot = standing.claimed_by.as_ref().map_or("a robot", |robot| robot.as_str());
         if standing.is_lapsed(self.now) {
             told.reason = Reason::LeaseLapsed;
-            told.advice = format!("{robot:?} let its lease lapse; the next claim takes the job over");
+            let queue_paused = self.rows.queue().paused;
+            let then = match judge(standing, self.now, queue_paused) {
+                Some(Event::LapseCancelled) => "the next claim ends the job as cancelled",
+                Some(Event::LapseExhausted) => "the next claim ends the job: it was lost too often",
+                Some(_) if standing.paused => "the next claim puts the job back, paused",
+                Some(_) => "the next claim takes the job over",
+                None => "nobody takes the job over while its queue or lane is paused; resume that",
+            };
+            told.advice = format!("{robot:?} let its lease lapse; {then}");
         } else if standing.cancel_requested {
             told.reason = Reason::Held;
             told.advice = format!("{robot:?} was asked to stop; its next heartbeat tells it, or its lease lapses");

@@ -9,6 +9,7 @@ use crate::store::Hold;
 impl<R: Rows> Rules<'_, R> {
     /// Pauses or resumes; doing it again changes nothing.
     pub fn hold(&mut self, hold: &Hold) -> Result<()> {
+        super::operate::check_reason(hold.reason.as_deref())?;
         let changed = match &hold.lane {
             None => {
                 let changed = self.rows.queue().paused != hold.paused;

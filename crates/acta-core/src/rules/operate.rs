@@ -4,7 +4,8 @@ use super::Rules;
 use crate::error::{Error, Result};
 use crate::history::{Entry, Happening};
 use crate::id::JobId;
-use crate::job::{Detail, Exception, Facts, FailureKind, Standing};
+use crate::job::{Detail, Exception, Facts, FailureKind, Identity, Standing};
+use crate::name::Label;
 use crate::rows::{KeyRecord, Rows};
 use crate::state::State;
 use crate::store::{Action, Operated, Operation};
@@ -13,10 +14,13 @@ use crate::transition::Event;
 impl<R: Rows> Rules<'_, R> {
     /// Does the same to each of the jobs; one answer each.
     pub fn operate(&mut self, operation: &Operation) -> Result<Vec<Result<Operated>>> {
+        super::check_size("number of jobs", operation.ids.len())?;
+        check_reason(operation.reason.as_deref())?;
+        self.rows.prefetch(&mut operation.ids.iter())?;
         let mut answers = Vec::with_capacity(operation.ids.len());
         for id in &operation.ids {
             match self.act(id, operation) {
-                Err(fault) if fault.is_unavailable() => return Err(fault),
+                Err(fault) if !fault.is_of_one_job() => return Err(fault),
                 answer => answers.push(answer),
             }
         }
@@ -152,6 +156,24 @@ impl<R: Rows> Rules<'_, R> {
         self.advance(row, standing, event, facts)
     }
 
+    /// A restarted job holds its key again, unless another one has it: a live one is in the way, and an ended one, or its
+    /// tombstone, goes on answering for it.
+    fn take_key_again(&mut self, identity: &Identity, key: &Label, state: State) -> Result<()> {
+        if let Some(record) = self.rows.key(key)?
+            && record.id != identity.id
+            && record.expires_at.is_none_or(|expires| expires > self.now)
+        {
+            if record.expires_at.is_none() && !self.find(&record.id)?.1.state.is_final() {
+                let why = format!("its key {:?} is held by the live job {}", key.as_str(), record.id);
+                return Err(Error::Refused { id: identity.id.clone(), state, why });
+            }
+            return Ok(());
+        }
+        let digest = super::enqueue::digest(&identity.payload);
+        let record = KeyRecord { id: identity.id.clone(), state: State::Ready, digest, expires_at: None };
+        self.rows.save_key(key, &record)
+    }
+
     /// From the beginning: a new place at the end of the order and of its lane; fence and keys stay.
     fn restart(&mut self, id: &JobId, row: u64, standing: &mut Standing, operation: &Operation) -> Result<()> {
         if !matches!(standing.state, State::Failed | State::Cancelled) {
@@ -159,16 +181,7 @@ impl<R: Rows> Rules<'_, R> {
         }
         let identity = self.rows.identity(row)?;
         if let Some(key) = &identity.dedup_key {
-            let record = self.rows.key(key)?;
-            if let Some(other) = record.filter(|record| record.id != identity.id && record.expires_at.is_none())
-                && !self.find(&other.id)?.1.state.is_final()
-            {
-                let why = format!("its key {:?} is held by the live job {}", key.as_str(), other.id);
-                return Err(Error::Refused { id: id.clone(), state: standing.state, why });
-            }
-            let digest = super::enqueue::digest(&identity.payload);
-            let record = KeyRecord { id: identity.id.clone(), state: State::Ready, digest, expires_at: None };
-            self.rows.save_key(key, &record)?;
+            self.take_key_again(&identity, key, standing.state)?;
         }
         let place = self.rows.next_number()?;
         let mut event = Event::RestartNow;
@@ -188,6 +201,18 @@ impl<R: Rows> Rules<'_, R> {
         self.rows.forget(row)?;
         self.advance(row, standing, event, &Facts { place, ..Facts::at(self.now) })?;
         self.note(row, Happening::Restarted, |entry| sign(entry, operation))
+    }
+}
+
+/// Refuses a reason that is no line for people any more.
+pub(super) fn check_reason(reason: Option<&str>) -> Result<()> {
+    const MOST_REASON: usize = 4 * 1024;
+    match reason {
+        Some(reason) if reason.len() > MOST_REASON => {
+            let why = format!("has {} bytes, more than the {MOST_REASON} allowed", reason.len());
+            Err(Error::invalid("reason", reason, why))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ impl<R: Rows> Rules<'_, R> {
     /// Extends leases; a lost one is told, and changes nothing.
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
         super::claim::check_lease(beats.lease)?;
+        super::check_size("number of heartbeats", beats.beats.len())?;
         self.rows.prefetch(&mut beats.beats.iter().map(|(id, _)| id))?;
         let mut answers = Vec::with_capacity(beats.beats.len());
         for (id, claimant) in &beats.beats {
@@ -31,6 +32,7 @@ impl<R: Rows> Rules<'_, R> {
                         cancel_requested: standing.cancel_requested,
                     }));
                 }
+                Err(fault) if !fault.is_of_one_job() => return Err(fault),
                 Err(fault) => answers.push(Err(fault)),
             }
         }
@@ -63,7 +65,11 @@ impl<R: Rows> Rules<'_, R> {
                     let why = "is not 1 to 200 bytes, or begins with the ledger's own \"wait:\"";
                     return Err(Error::invalid("step", name, why));
                 }
-                let is_kept = self.rows.steps(row)?.iter().any(|(kept, _)| kept == name);
+                let steps = self.rows.steps(row)?;
+                let is_kept = steps.iter().any(|(kept, _)| kept == name);
+                if !is_kept {
+                    super::check_size("number of steps", steps.len() + 1)?;
+                }
                 if is_kept { Ok(()) } else { self.rows.save_step(row, name, value) }
             }
         }

@@ -8,29 +8,26 @@ use crate::error::{Error, Result};
 use crate::history::Happening;
 use crate::job::{Exception, Facts, FailureKind, Settled, Standing};
 use crate::json::Json;
-use crate::policy::{MOST_PER_CALL, Span, asked_delay_ms};
+use crate::policy::{Span, asked_delay_ms};
 use crate::rows::Rows;
 use crate::store::{Claim, ClaimAnswer, Failure, Outcome, SettleAnswer, Settlement};
 use crate::transition::Event;
 
-/// The longest message of a failure, in bytes; what is over is cut.
+/// The longest message of a failure, in bytes; what is over is cut, since refusing it would lose the failure.
 const MOST_MESSAGE: usize = 64 * 1024;
+/// The longest code of a failure, likewise.
+const MOST_CODE: usize = 1024;
 
 impl<R: Rows> Rules<'_, R> {
     /// Settles a wave: the good ones are applied, the refused ones named.
     pub fn settle(&mut self, settlements: &[Settlement]) -> Result<Vec<Result<SettleAnswer>>> {
-        if settlements.len() > MOST_PER_CALL {
-            let why = format!("is more than the {MOST_PER_CALL} that one call may settle");
-            return Err(Error::invalid("number of settlements", &settlements.len().to_string(), why));
-        }
+        super::check_size("number of settlements", settlements.len())?;
         self.rows.prefetch(&mut settlements.iter().map(|settlement| &settlement.id))?;
         let mut answers = Vec::with_capacity(settlements.len());
         for settlement in settlements {
             match self.settle_one(settlement) {
                 // A substrate that fails takes the whole wave with it.
-                Err(fault) if fault.is_unavailable() || matches!(fault, Error::Unreadable { .. }) => {
-                    return Err(fault);
-                }
+                Err(fault) if !fault.is_of_one_job() => return Err(fault),
                 answer => answers.push(answer),
             }
         }
@@ -188,16 +185,20 @@ impl<R: Rows> Rules<'_, R> {
 }
 
 fn exception_of(failure: &Failure) -> Exception {
-    let mut message = failure.message.clone();
-    if message.len() > MOST_MESSAGE {
-        let mut end = MOST_MESSAGE;
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
-        message.push('…');
+    Exception {
+        kind: failure.kind,
+        message: cut(&failure.message, MOST_MESSAGE),
+        code: failure.code.as_deref().map(|code| cut(code, MOST_CODE)),
+        details: failure.details.clone(),
     }
-    Exception { kind: failure.kind, message, code: failure.code.clone(), details: failure.details.clone() }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let end = (0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
+    format!("{}…", &text[..end])
 }
 
 fn check(outcome: &Outcome) -> Result<()> {
@@ -213,6 +214,22 @@ fn check(outcome: &Outcome) -> Result<()> {
 fn mark_of(outcome: &Outcome) -> i64 {
     match outcome {
         Outcome::Succeeded(None) => 0,
-        other => digest_text(&format!("{other:?}")) >> 4,
+        other => digest_text(&written(other)) >> 4,
     }
+}
+
+/// An outcome as a text that every release and language can write: a JSON array of its word and its parts.
+fn written(outcome: &Outcome) -> String {
+    let text = match outcome {
+        Outcome::Succeeded(output) => serde_json::to_string(&("succeeded", output)),
+        Outcome::Failed(Failure { kind, message, code, details, retry_after }) => {
+            serde_json::to_string(&("failed", kind, message, code, details, retry_after))
+        }
+        Outcome::Wait { until, signal } => serde_json::to_string(&("wait", until, signal)),
+        Outcome::Snooze(until) => serde_json::to_string(&("snooze", until)),
+        Outcome::Release => serde_json::to_string(&("release",)),
+        Outcome::Cancelled => serde_json::to_string(&("cancelled",)),
+    };
+    // Texts and numbers alone can always be written.
+    text.unwrap_or_default()
 }

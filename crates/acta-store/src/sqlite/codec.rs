@@ -139,9 +139,8 @@ pub(super) fn identity(row: &Row<'_>, from: usize) -> Result<Identity> {
         dedup_key: label(row, at(4))?,
         payload: json(row, at(5))?,
         created_at: Timestamp::from_millis(row.get(at(6))?),
-        backoff: backoff
-            .map(|text| serde_json::from_str(&text).map_err(|_| unfit(at(7), "is not a back-off")))
-            .transpose()?,
+        // One that can't be read is as good as none: it stops no claim.
+        backoff: backoff.and_then(|text| serde_json::from_str(&text).ok()),
         lease: span(row, at(8))?,
     })
 }
@@ -165,7 +164,7 @@ impl ToSql for Cell<'_> {
 }
 
 /// How many columns of a standing are written: those of an answer but for the lane, and those that belong to an index.
-pub(super) const CELLS: usize = STANDING_WIDTH - 1 + 6;
+pub(super) const CELLS: usize = STANDING_WIDTH - 1 + 7;
 
 /// The columns of a standing that change, in the order of [`standing_cells`].
 pub(super) const COLUMNS: [&str; CELLS] = [
@@ -190,6 +189,7 @@ pub(super) const COLUMNS: [&str; CELLS] = [
     "settled_run_at",
     "ready_place",
     "due_at",
+    "expires_by",
     "aside",
     "head_of",
     "blocked_in",
@@ -197,7 +197,7 @@ pub(super) const COLUMNS: [&str; CELLS] = [
 ];
 
 /// Which of [`COLUMNS`] a new job has; the others are at their defaults.
-pub(super) const NEW: [usize; 13] = [0, 1, 2, 3, 5, 8, 9, 15, 19, 20, 21, 22, 23];
+pub(super) const NEW: [usize; 14] = [0, 1, 2, 3, 5, 8, 9, 15, 19, 20, 21, 22, 23, 24];
 
 /// The values of [`COLUMNS`] for a standing.
 pub(super) fn standing_cells(standing: &Standing) -> [Cell<'_>; CELLS] {
@@ -228,8 +228,9 @@ pub(super) fn standing_cells(standing: &Standing) -> [Cell<'_>; CELLS] {
         standing.settled.map_or(Cell::Null, packed),
         at(standing.settled.and_then(|settled| settled.run_at)),
         only(standing.is_candidate(), whole(standing.place)),
-        // A lease has an index of its own, so that "leased until" and "deferred until" are each one look.
-        only(!standing.state.is_held(), at(standing.due_at())),
+        // Lapses, due instants and expiries each have an index of their own, so that each is one look.
+        at(standing.moves_at()),
+        at(standing.expires_by()),
         only(standing.is_aside(), Cell::Integer(1)),
         only(standing.state.is_head(), lane),
         only(standing.state == State::Blocked, lane),

@@ -115,6 +115,11 @@ impl Db {
         translate(&self.place, fault)
     }
 
+    /// The transaction is gone.
+    pub(super) fn rolled_back(&self) -> Error {
+        Error::Unavailable { place: self.place.clone(), why: "SQLite rolled the transaction back".into() }
+    }
+
     /// What is in the ledger but can't be.
     pub(super) fn unreadable(&self, what: &str, why: impl std::fmt::Display) -> Error {
         Error::Unreadable { place: format!("{}: {what}", self.place), why: why.to_string() }
@@ -136,7 +141,9 @@ impl Db {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>> {
         let run = || self.raw.prepare_cached(statement.sql)?.query_row(params, read).optional();
-        run().map_err(|fault| self.fault(&fault))
+        let found = run().map_err(|fault| self.fault(&fault))?;
+        failpoint(statement.name);
+        Ok(found)
     }
 
     /// All rows of a statement's answer.

@@ -21,10 +21,10 @@ use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::rows::{Lane, Queue, Tallies};
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Nothing,
-    Operated, Operation, Page, Report, SettleAnswer, Wave, Why,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation, Page,
+    Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Store, SystemClock};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
 
 pub use connection::Synchronous;
@@ -83,8 +83,10 @@ impl SqliteStore {
             migrate::create_or_accept(&db, world.clock.now())?;
             Ok(db)
         })?;
-        let writer = Desk::writer(path, db, turn, Arc::clone(&world))?;
-        let reader = Desk::reader(path, world)?;
+        // Reading draws no random numbers; a source of its own spares it the writer's lock.
+        let beside = World { clock: Arc::clone(&world.clock), random: Mutex::new(Box::new(Seeded::new(0))) };
+        let writer = Desk::writer(path, db, turn, world)?;
+        let reader = Desk::reader(path, Arc::new(beside))?;
         Ok(Self { path: path.to_owned(), writer, reader })
     }
 
@@ -104,15 +106,6 @@ impl SqliteStore {
         })
         .await
     }
-}
-
-/// The answer of a queue that is not there.
-fn no_such_queue(claim: &Claim) -> ClaimAnswer {
-    let outcome = match &claim.expect {
-        Some(expected) => ClaimOutcome::Mismatch { expected: expected.clone(), found: None },
-        None => ClaimOutcome::Nothing(claim.why.then_some(Nothing { why: Why::NoSuchQueue, next_at: None })),
-    };
-    ClaimAnswer { outcome, trace: None }
 }
 
 fn located(session: &mut Session<'_>, id: &JobId) -> Result<Namespace> {
@@ -135,7 +128,7 @@ impl Store for SqliteStore {
         self.writer
             .run(move |session| {
                 let answer = session.rules(&claim.namespace, |rules| rules.claim(&claim))?;
-                Ok(answer.unwrap_or_else(|| no_such_queue(&claim)))
+                Ok(answer.unwrap_or_else(|| ClaimAnswer::no_such_queue(&claim)))
             })
             .await
     }
@@ -149,7 +142,12 @@ impl Store for SqliteStore {
             let why = "is not the namespace of the claim";
             return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
         }
-        Self::on(&self.writer, wave.namespace, move |rules| rules.exchange(&wave.settlements, &claim)).await
+        self.writer
+            .run(move |session| {
+                let answer = session.rules(&wave.namespace, |rules| rules.exchange(&wave.settlements, &claim))?;
+                Ok(answer.unwrap_or_else(|| (wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim))))
+            })
+            .await
     }
 
     async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
@@ -177,6 +175,7 @@ impl Store for SqliteStore {
     }
 
     async fn define(&self, define: Define) -> Result<()> {
+        define.check()?;
         self.writer
             .run(move |session| match define {
                 Define::Job(definition) => session.define(&definition),

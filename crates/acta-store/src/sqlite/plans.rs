@@ -9,7 +9,7 @@ use super::connection::{Db, Statement, Synchronous, find_of, statement, update_o
 use super::migrate;
 
 /// The statements of claims, settles, recover and prune, and whatever else reads or writes jobs.
-const STATEMENTS: [Statement; 54] = [
+const STATEMENTS: [Statement; 55] = [
     statement!("add_count"),
     statement!("add_lane"),
     statement!("add_name"),
@@ -27,6 +27,7 @@ const STATEMENTS: [Statement; 54] = [
     statement!("delete_steps"),
     statement!("detail"),
     statement!("due"),
+    statement!("expired"),
     statement!("find"),
     statement!("find_foreign"),
     statement!("first_due"),

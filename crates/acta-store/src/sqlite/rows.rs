@@ -278,26 +278,35 @@ impl Rows for SqlRows<'_, '_> {
     fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>> {
         let (now, most) = (now.as_millis(), count_of(limit));
         let mut due = self.standings(statement!("due"), (self.ns, now, most))?;
-        let over = self.standings(statement!("lapsed"), (self.ns, now, most, lapses))?;
-        if !over.is_empty() {
-            due.extend(over);
-            due.sort_by_key(|(_, standing)| (standing.due_at(), standing.place));
+        let moved = due.len();
+        due.extend(self.standings(statement!("lapsed"), (self.ns, now, most, lapses))?);
+        due.extend(self.standings(statement!("expired"), (self.ns, now, most))?);
+        if due.len() > moved {
+            // A scheduled job may have expired, too, and is then found twice.
+            due.sort_by_key(|(row, standing)| (standing.due_at(), standing.place, *row));
+            due.dedup_by_key(|(row, _)| *row);
             due.truncate(limit);
         }
         Ok(due)
     }
 
-    fn candidates(&mut self, names: Option<&[Name]>, limit: usize) -> Result<Vec<(u64, Standing, Identity)>> {
+    fn candidates(
+        &mut self,
+        now: Timestamp,
+        names: Option<&[Name]>,
+        limit: usize,
+    ) -> Result<Vec<(u64, Standing, Identity)>> {
+        let now = now.as_millis();
         self.flush()?;
         let numbers = self.names_to_scan(names)?;
         if let [number] = numbers[..] {
-            let params = (self.ns, number, count_of(limit));
+            let params = (self.ns, number, count_of(limit), now);
             return self.candidates_of(statement!("candidates"), params);
         }
         // Several definitions: their orders are merged from the index alone, and only the winners are read.
         let mut order: Vec<(i64, i64, i64)> = Vec::new();
         for number in numbers {
-            let params = (self.ns, number, count_of(limit));
+            let params = (self.ns, number, count_of(limit), now);
             let read = |row: &Row<'_>| Ok((-row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?));
             order.extend(self.session.db.all(statement!("candidate_keys"), params, read)?);
         }

@@ -70,6 +70,8 @@ impl<'a> Session<'a> {
         }
         let before = self.pending.clone();
         match run(self) {
+            // Any statement may have met an error that SQLite answers by rolling back, even one that was dealt with.
+            Ok(_) if self.db.raw.is_autocommit() => Err(self.db.rolled_back()),
             Ok(answer) => {
                 if !is_first {
                     self.db.command("RELEASE operation")?;

@@ -6,6 +6,7 @@
 //! the next one in line and waits like everybody else. The lock goes with its process. The turn is about fairness
 //! alone: where somebody who has it does not move, as a stopped process does, the others go on without it.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const PAUSE: Duration = Duration::from_micros(300);
 pub(super) struct Turn {
     file: File,
     path: PathBuf,
+    /// Somebody has it and does not move: nobody waits for it again until it is found free.
+    is_stuck: Cell<bool>,
 }
 
 impl Turn {
@@ -38,7 +41,7 @@ impl Turn {
             .write(true)
             .open(&path)
             .map_err(|fault| Error::Unavailable { place: path.display().to_string(), why: fault.to_string() })?;
-        Ok(Self { file, path })
+        Ok(Self { file, path, is_stuck: Cell::new(false) })
     }
 
     /// Waits for the turn and keeps it while `wait` gets the write lock.
@@ -48,11 +51,17 @@ impl Turn {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if start.elapsed() < COURTESY => std::thread::park_timeout(PAUSE),
-                Err(TryLockError::WouldBlock) => return wait(),
+                Err(TryLockError::WouldBlock) if !self.is_stuck.get() && start.elapsed() < COURTESY => {
+                    std::thread::park_timeout(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    self.is_stuck.set(true);
+                    return wait();
+                }
                 Err(TryLockError::Error(error)) => return Err(self.fault(&error)),
             }
         }
+        self.is_stuck.set(false);
         let taken = wait();
         file.unlock().map_err(|error| self.fault(&error))?;
         taken

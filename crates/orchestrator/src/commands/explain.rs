@@ -46,6 +46,7 @@ fn reason(told: &Explanation) -> &'static str {
         Reason::Paused => "it is paused",
         Reason::Deferred => "its time has not come",
         Reason::WaitingForSignal => "it waits for a signal",
+        Reason::Expired => "it has expired",
         Reason::Held => "a robot has it",
         Reason::LeaseLapsed => "its robot let the lease lapse",
         Reason::Ended => "it has ended",

@@ -6,4 +6,4 @@ SELECT EXISTS (SELECT 1 FROM acta_standing s INDEXED BY acta_ready
     OR EXISTS (SELECT 1 FROM acta_standing s INDEXED BY acta_leases
                WHERE s.ns = ?1 AND s.name = ?2 AND s.lease_expires_at IS NOT NULL)
     OR EXISTS (SELECT 1 FROM acta_standing s INDEXED BY acta_due
-               WHERE s.ns = ?1 AND s.name = ?2 AND s.due_at IS NOT NULL AND s.state > 0)
+               WHERE s.ns = ?1 AND s.name = ?2 AND s.due_at IS NOT NULL)

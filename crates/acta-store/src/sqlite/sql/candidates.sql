@@ -5,5 +5,6 @@ SELECT s.job, s.state, s.place, s.priority, coalesce(s.head_of, s.blocked_in), s
        j.id, j.name, j.lane, j.key, j.dedup_key, j.payload, j.created_at, j.backoff, j.lease_ms
 FROM acta_standing s INDEXED BY acta_ready JOIN acta_jobs j ON j.job = s.job
 WHERE s.ns = ?1 AND s.name = ?2 AND s.ready_place IS NOT NULL
+  AND (s.expires_by IS NULL OR s.expires_by > ?4)
 ORDER BY s.priority DESC, s.ready_place
 LIMIT ?3

@@ -1,5 +1,5 @@
 SELECT s.due_at
 FROM acta_standing s INDEXED BY acta_due
-WHERE s.ns = ?1 AND s.due_at IS NOT NULL AND s.state IN (2, 5) AND s.aside IS NULL AND s.name = ?2
+WHERE s.ns = ?1 AND s.due_at IS NOT NULL AND s.aside IS NULL AND s.name = ?2
 ORDER BY s.due_at
 LIMIT 1

@@ -13,6 +13,6 @@ WHERE s.job IN (
                    WHERE l.ns = ?1 AND l.lease_expires_at IS NOT NULL LIMIT ?2)
     UNION ALL
     SELECT * FROM (SELECT d.job FROM acta_standing d INDEXED BY acta_due
-                   WHERE d.ns = ?1 AND d.due_at IS NOT NULL AND d.state > 0 LIMIT ?2))
+                   WHERE d.ns = ?1 AND d.due_at IS NOT NULL LIMIT ?2))
 ORDER BY s.place
 LIMIT ?2

@@ -50,7 +50,7 @@ CREATE TABLE acta_jobs (
     key        TEXT,
     dedup_key  TEXT,
     created_at INTEGER NOT NULL,
-    backoff    TEXT,
+    backoff    TEXT CHECK (json_valid(backoff)),
     lease_ms   INTEGER CHECK (lease_ms > 0),
     is_foreign INTEGER NOT NULL CHECK (is_foreign IN (0, 1)),
     ns         INTEGER NOT NULL,
@@ -90,7 +90,8 @@ CREATE TABLE acta_standing (
     -- Each of these belongs to an index and is null wherever that index has no business, so that blocked and finished
     -- jobs cost a claim nothing, and a step touches only the indexes that it moves a job in or out of.
     ready_place      INTEGER,                    -- the place of a candidate
-    due_at           INTEGER,                    -- run_at, wait_until or expires_at, whichever time will act on
+    due_at           INTEGER,                    -- when time makes a candidate of it: run_at or wait_until
+    expires_by       INTEGER,                    -- expires_at, while it may still expire
     aside            INTEGER,                    -- 1: a head that time alone makes no candidate
     head_of          INTEGER,                    -- the lane, of its head
     blocked_in       INTEGER,                    -- the lane, of a blocked member
@@ -106,6 +107,7 @@ CREATE TABLE acta_standing (
 CREATE INDEX acta_ready ON acta_standing (ns, name, priority DESC, ready_place) WHERE ready_place IS NOT NULL;
 CREATE INDEX acta_leases ON acta_standing (ns, lease_expires_at, place) WHERE lease_expires_at IS NOT NULL;
 CREATE INDEX acta_due ON acta_standing (ns, due_at, place) WHERE due_at IS NOT NULL;
+CREATE INDEX acta_expiries ON acta_standing (ns, expires_by, place) WHERE expires_by IS NOT NULL;
 CREATE INDEX acta_aside ON acta_standing (ns, name) WHERE aside IS NOT NULL;
 -- A lane has one member that is neither blocked nor ended.
 CREATE UNIQUE INDEX acta_lane_head ON acta_standing (head_of) WHERE head_of IS NOT NULL;

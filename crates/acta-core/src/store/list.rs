@@ -1,0 +1,80 @@
+//! Looking at jobs.
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::name::{Family, Label, Namespace};
+use crate::state::State;
+
+/// A job and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// The job.
+    pub job: Job,
+}
+
+/// Which jobs to list.
+#[derive(Clone, Debug, Default)]
+pub struct JobFilter {
+    /// In this namespace.
+    pub namespace: Option<Namespace>,
+    /// With this status: a family's word or a state.
+    pub status: Option<String>,
+    /// In this lane.
+    pub lane: Option<Label>,
+    /// With this business key.
+    pub key: Option<Label>,
+    /// Enqueued at or after.
+    pub since: Option<Timestamp>,
+    /// From after this row on, as [`Page::next`] says.
+    pub after_row: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl JobFilter {
+    /// Whether a job of `namespace` has the wanted status.
+    pub fn takes_status(&self, namespace: &Namespace, state: State, business: bool) -> bool {
+        self.status
+            .as_deref()
+            .is_none_or(|word| word == state.word() || word == namespace.family().word(state, business))
+    }
+
+    /// All words that [`JobFilter::status`] may be.
+    pub fn status_words() -> Vec<&'static str> {
+        let mut words: Vec<&str> = Vec::new();
+        for family in [Family::JobQueue, Family::TransactionQueue, Family::Plain] {
+            for state in State::ALL {
+                for business in [false, true] {
+                    let word = family.word(state, business);
+                    if !words.contains(&word) {
+                        words.push(word);
+                    }
+                }
+            }
+        }
+        words
+    }
+
+    /// Refuses a word that no job can have.
+    pub fn check(&self) -> Result<()> {
+        match self.status.as_deref() {
+            Some(word) if !Self::status_words().contains(&word) => {
+                let why = format!("is none of {}", Self::status_words().join(", "));
+                Err(Error::invalid("status", word, why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A page of jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The jobs, newest first.
+    pub jobs: Vec<Found>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<u64>,
+}

@@ -1,0 +1,70 @@
+//! The seam: what every ledger offers, whatever it is kept in.
+
+mod claim;
+mod enqueue;
+mod list;
+mod operate;
+mod report;
+mod settle;
+
+use async_trait::async_trait;
+
+use crate::error::Result;
+use crate::explain::Explanation;
+use crate::history::Entry;
+use crate::id::JobId;
+use crate::json::Json;
+use crate::name::{Label, Namespace};
+use crate::rows::{Lane, Queue, Tallies};
+
+pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
+pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
+pub use list::{Found, JobFilter, Page};
+pub use operate::{Action, Define, Hold, Operated, Operation};
+pub use report::{Beat, Heartbeats, News, Report};
+pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
+
+/// A durable ledger. Each verb is one atomic operation: it has happened, durably, when it answers, or not at all.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Adds jobs, all or none; one answer a job, in order. The first use of a namespace makes it.
+    async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>>;
+    /// Takes up to `count` jobs.
+    async fn claim(&self, claim: Claim) -> Result<ClaimAnswer>;
+    /// Settles a wave: each settlement is judged by its own fence, one answer each, in order.
+    async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>>;
+    /// Settles a wave and claims, in one commit.
+    async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)>;
+    /// Extends leases; one answer each, in order.
+    async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>>;
+    /// Start, progress and steps of a held job.
+    async fn report(&self, report: Report) -> Result<()>;
+    /// An operator's act on jobs; one answer each, in order.
+    async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>>;
+    /// Pauses or resumes a namespace or a lane.
+    async fn hold(&self, hold: Hold) -> Result<()>;
+    /// Brings in what is due, as a claim would, without claiming; how many jobs changed.
+    async fn recover(&self, namespace: Namespace) -> Result<usize>;
+    /// Removes ended jobs after their retention and expired tombstones; how many jobs and keys went, at most
+    /// `limit` of each.
+    async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)>;
+    /// Registers a job definition, or what a queue says about its jobs.
+    async fn define(&self, define: Define) -> Result<()>;
+
+    /// One job.
+    async fn job(&self, id: JobId) -> Result<Found>;
+    /// The job that holds a deduplication key, if its row is still there.
+    async fn key_holder(&self, namespace: Namespace, key: Label) -> Result<Option<JobId>>;
+    /// Jobs, newest first, a page at a time.
+    async fn jobs(&self, filter: JobFilter) -> Result<Page>;
+    /// The record of a job, oldest first.
+    async fn history(&self, id: JobId) -> Result<Vec<Entry>>;
+    /// The kept results of a job's steps and waits.
+    async fn steps(&self, id: JobId) -> Result<Vec<(String, Json)>>;
+    /// Why a job is where it is, and what will move it.
+    async fn explain(&self, id: JobId) -> Result<Explanation>;
+    /// The lanes of a namespace that have live members or are paused, by name, from after `after` on.
+    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>>;
+    /// All namespaces with their counts.
+    async fn queues(&self) -> Result<Vec<(Queue, Tallies)>>;
+}
