@@ -64,6 +64,8 @@ fn c041_a_damaged_row_stops_no_other() {
     let path = ledger(folder.path(), 11);
     let broken = Connection::open(&path).unwrap().execute("UPDATE acta_jobs SET payload = '{oops' WHERE job = 1", []);
     assert_eq!(broken, Ok(1));
+    let back_off = Connection::open(&path).unwrap().execute("UPDATE acta_jobs SET backoff = '{oops' WHERE job = 1", []);
+    assert!(back_off.is_err(), "what is no JSON does not get in");
     let by_hand = Connection::open(&path).unwrap().execute("UPDATE acta_standing SET state = 'x' WHERE job = 2", []);
     assert!(by_hand.is_err(), "a wrong type does not get in");
     let store = open(&path);

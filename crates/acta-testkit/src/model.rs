@@ -399,14 +399,14 @@ fn act(action: u8, number: i8, now: Timestamp) -> Action {
 fn define(what: u8, number: u8) -> Define {
     let retention = (number > 128).then(|| seconds(number % 60));
     if what < 64 {
-        let settings = QueueSettings { lease: number.is_multiple_of(2).then(|| seconds(number % 30 + 1)), retention };
+        let settings = QueueSettings { lease: number.is_multiple_of(2).then(|| seconds(number % 30)), retention };
         return Define::Queue(namespace(PATHS[usize::from(what) % PATHS.len()]), settings);
     }
     Define::Job(Definition {
         lane: number.is_multiple_of(5).then(|| label("lane 0")),
-        max_attempts: number.is_multiple_of(3).then_some(2),
+        max_attempts: number.is_multiple_of(3).then_some(u32::from(number % 4)),
         backoff: number.is_multiple_of(4).then_some(Backoff::None),
-        lease: number.is_multiple_of(7).then(|| seconds(7)),
+        lease: number.is_multiple_of(7).then(|| seconds(number % 9)),
         retention,
         ..Definition::new(name(what % 4))
     })

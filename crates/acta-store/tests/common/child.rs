@@ -51,11 +51,10 @@ pub(crate) fn acknowledge(what: &str) {
     out.flush().unwrap();
 }
 
-/// What a child has acknowledged, line by line, until it ends or `most` lines came.
-pub(crate) fn acknowledged(child: &mut Child, most: usize) -> Vec<String> {
-    let out = child.stdout.as_mut().unwrap();
-    let lines = BufReader::new(out).lines().map_while(std::io::Result::ok);
-    lines.filter_map(|line| line.strip_prefix("ack ").map(ToOwned::to_owned)).take(most).collect()
+/// What a child acknowledges, line by line, until it ends.
+pub(crate) fn acknowledgements(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(std::io::Result::ok);
+    lines.filter_map(|line| line.strip_prefix("ack ").map(ToOwned::to_owned))
 }
 
 /// Adds jobs.

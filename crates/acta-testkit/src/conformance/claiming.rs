@@ -103,6 +103,14 @@ pub async fn nothing_has_a_reason(desk: Desk) {
     desk.act(Q, &later, Action::Cancel { force: false }).await.unwrap();
     assert_eq!(why(&desk).await, (Why::Empty, None));
     assert_eq!(desk.state(&id).await, State::Succeeded);
+    let path = "transactions/by-lane";
+    let head = desk.add_one(path, in_lane("L")).await;
+    desk.claim_for(path, "r", 5).await;
+    desk.store.hold(hold(path, Some("L"), true)).await.unwrap();
+    let nothing = desk.why(path).await;
+    assert_eq!((nothing.why, nothing.next_at), (Why::Held, None), "time alone gives nothing back of a paused lane");
+    desk.act(path, &head, Action::Cancel { force: false }).await.unwrap();
+    assert_eq!(desk.why(path).await.why, Why::Leased, "but a requested cancel it carries out");
     let unasked = desk.store.claim(Claim::one(namespace(Q), label("r"))).await.unwrap();
     assert_eq!(unasked.outcome, ClaimOutcome::Nothing(None), "worked out only when asked for");
 }

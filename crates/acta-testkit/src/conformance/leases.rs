@@ -1,5 +1,6 @@
 //! Leases, heartbeats, losses, expiries.
 
+use acta_core::explain::Reason;
 use acta_core::history::Happening;
 use acta_core::job::FailureKind;
 use acta_core::store::{Action, Claim, Claimant, Define, Failure, NewJob, News, Outcome, Why};
@@ -252,6 +253,18 @@ pub async fn expiry_ends_what_was_never_claimed(desk: Desk) {
     desk.done(Q, &claimed).await;
     let history = desk.store.history(jobs[2].clone()).await.unwrap();
     assert_eq!(history[0].event, Happening::Expired);
+}
+
+/// What has expired is not handed out, even where the cap keeps a claim from ending it.
+pub async fn an_expired_job_is_never_handed_out(desk: Desk) {
+    let expiring = NewJob { expires_at: Some(Desk::at(1)), ..new_job() };
+    let mut jobs = vec![expiring; 1_005];
+    jobs.push(new_job());
+    let jobs = desk.add(Q, jobs).await;
+    desk.pass(10);
+    assert_eq!(desk.store.explain(jobs[0].clone()).await.unwrap().reason, Reason::Expired);
+    assert_eq!(ids(&desk.claim(Q, "r", 10).await), jobs[1_005..]);
+    assert_eq!(desk.store.recover(namespace(Q)).await, Ok(5));
 }
 
 /// The cap is part of the rule: by instant, then place, and what an end promotes counts in the same claim.

@@ -42,6 +42,7 @@ macro_rules! conformance {
                 recover_does_what_a_claim_does_but_claims_nothing,
                 a_settle_forgets_losses,
                 expiry_ends_what_was_never_claimed,
+                an_expired_job_is_never_handed_out,
                 a_claim_brings_in_at_most_a_thousand_due_jobs,
             ],
             settling: [
@@ -82,6 +83,9 @@ macro_rules! conformance {
                 a_paused_job_is_no_candidate_and_keeps_state_and_place,
                 restart_begins_anew_at_the_end,
                 restart_is_refused_while_another_live_job_has_the_key,
+                a_restart_leaves_the_key_to_whoever_has_it,
+                definitions_and_reasons_are_bounded,
+                explain_sees_what_the_next_claim_would_see,
                 postpone_moves_the_instant_and_keeps_the_place,
                 reprioritise_is_for_plain_namespaces,
                 skip_is_for_heads,

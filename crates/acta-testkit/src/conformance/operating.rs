@@ -2,7 +2,7 @@
 
 use acta_core::explain::Reason;
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Define, Failure, Hold, JobFilter, NewJob, Outcome};
+use acta_core::store::{Action, Define, Failure, Hold, JobFilter, NewJob, Operation, Outcome};
 use acta_core::{Definition, Name, QueueSettings, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job, with_key};
@@ -148,6 +148,68 @@ pub async fn restart_is_refused_while_another_live_job_has_the_key(desk: Desk) {
     assert_eq!(desk.act(Q, &first, Action::Restart).await.unwrap().state, State::Ready);
     let duplicate = desk.try_add(Q, vec![while_live()]).await.unwrap();
     assert_eq!((&duplicate[0].id, duplicate[0].created), (&first, false), "it holds its key again");
+}
+
+/// A restarted job does not take its key from one that has it by right, and does not free it at its end.
+pub async fn a_restart_leaves_the_key_to_whoever_has_it(desk: Desk) {
+    let mut while_live = with_key("k");
+    while_live.dedup.as_mut().unwrap().while_live = true;
+    let first = desk.add_one(Q, while_live).await;
+    desk.act(Q, &first, CANCEL).await.unwrap();
+    let second = desk.add_one(Q, with_key("k")).await;
+    let job = desk.claim_one(Q, "r").await;
+    desk.done(Q, &job).await;
+    desk.act(Q, &first, Action::Restart).await.unwrap();
+    let job = desk.claim_one(Q, "r").await;
+    desk.done(Q, &job).await;
+    let told = desk.try_add(Q, vec![with_key("k")]).await.unwrap().remove(0);
+    assert_eq!((told.id, told.created), (second, false));
+}
+
+/// What no job could be run with is refused when it is defined, and a reason is a line.
+pub async fn definitions_and_reasons_are_bounded(desk: Desk) {
+    let name = Name::new("name", "report").unwrap();
+    let bad = [
+        Definition { max_attempts: Some(0), ..Definition::new(name.clone()) },
+        Definition { lease: Some(Span::from_millis(0)), ..Definition::new(name.clone()) },
+        Definition { priority: Some(101), ..Definition::new(name) },
+    ];
+    for definition in bad {
+        assert!(desk.store.define(Define::Job(definition.clone())).await.unwrap_err().is_invalid(), "{definition:?}");
+    }
+    let settings = QueueSettings { lease: Some(Span::from_millis(0)), ..QueueSettings::default() };
+    assert!(desk.store.define(Define::Queue(namespace(Q), settings)).await.unwrap_err().is_invalid());
+    let id = desk.add_one(Q, new_job()).await;
+    let operation = Operation {
+        namespace: namespace(Q),
+        ids: vec![id.clone()],
+        action: Action::Pause,
+        actor: None,
+        reason: Some("x".repeat(4_097)),
+    };
+    assert!(desk.store.operate(operation).await.unwrap_err().is_invalid());
+    let job = desk.claim_one(Q, "r").await;
+    let failure =
+        Failure { code: Some("ü".repeat(5_000)), ..Failure::new(FailureKind::Business, "ü".repeat(50_000)) };
+    desk.settle(Q, &job, Outcome::Failed(failure)).await.unwrap();
+    let exception = desk.item(&id).await.exception.unwrap();
+    assert!(exception.message.len() < 65 * 1024 && exception.code.unwrap().len() < 1_100, "cut, not lost");
+}
+
+/// What is due counts as a candidate, and a pause keeps a lapsed job where it is.
+pub async fn explain_sees_what_the_next_claim_would_see(desk: Desk) {
+    let due = NewJob { run_at: Some(Desk::at(5)), ..new_job() };
+    let jobs = desk.add(Q, vec![due, new_job(), in_lane("L")]).await;
+    desk.pass(5);
+    let explain = async |id: &acta_core::JobId| desk.store.explain(id.clone()).await.unwrap();
+    assert_eq!(explain(&jobs[0]).await.reason, Reason::Next);
+    assert_eq!(explain(&jobs[1]).await.blocker.map(|blocker| blocker.id), Some(jobs[0].clone()));
+    assert_eq!(ids(&desk.claim(Q, "r", 2).await), jobs[..2]);
+    desk.claim_for(Q, "r", 1).await;
+    let hold = Hold { namespace: namespace(Q), lane: Some(label("L")), paused: true, actor: None, reason: None };
+    desk.store.hold(hold).await.unwrap();
+    desk.pass(2);
+    assert!(explain(&jobs[2]).await.advice.contains("paused"));
 }
 
 /// Another instant, the same place; refused while somebody has it or it waits.

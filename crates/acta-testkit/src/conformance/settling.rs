@@ -245,6 +245,11 @@ pub async fn exchange_settles_and_claims_in_one(desk: Desk) {
     assert_eq!(answers[0].as_ref().map(|answer| answer.state), Ok(State::Succeeded));
     let acta_core::store::ClaimOutcome::Claimed(claimed) = claimed.outcome else { panic!("{claimed:?}") };
     assert_eq!(ids(&claimed), jobs[1..]);
+    let nowhere = || Claim { why: true, ..Claim::one(namespace("transactions/none"), label("r")) };
+    let wave = Wave { namespace: namespace("transactions/none"), settlements: Vec::new() };
+    let (answers, claimed) = desk.store.exchange(wave, nowhere()).await.unwrap();
+    assert!(answers.is_empty());
+    assert_eq!(claimed, desk.store.claim(nowhere()).await.unwrap(), "as a claim of a queue that is not there");
     let other = Wave { namespace: namespace("queues/q"), settlements: Vec::new() };
     let claim = Claim::one(namespace(Q), label("r"));
     assert!(desk.store.exchange(other, claim).await.unwrap_err().is_invalid());
