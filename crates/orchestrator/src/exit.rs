@@ -75,11 +75,14 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// Nobody reads the output any more.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|fault| fault.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 /// Prints an error and its hint, and says which exit code it is.
 pub(crate) fn report(error: &anyhow::Error, printer: &mut Printer) -> Exit {
-    if let Some(fault) = error.downcast_ref::<std::io::Error>()
-        && fault.kind() == std::io::ErrorKind::BrokenPipe
-    {
+    if is_broken_pipe(error) {
         // Whoever read the output has seen enough.
         return Exit::Done;
     }

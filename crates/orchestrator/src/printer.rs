@@ -35,7 +35,9 @@ impl Printer {
     /// A line of data, for programs.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
         let text = serde_json::to_string(value)?;
-        // Inside JSON such characters stand in strings alone, where an escape means the same.
+        // A line break can only stand between tokens, where a space means the same: one value is one line.
+        let text = text.replace(['\n', '\r'], " ");
+        // All else that a terminal obeys stands in strings alone, where an escape means the same.
         let text = if self.to_terminal { escaped(&text, json_escape) } else { text };
         writeln!(std::io::stdout().lock(), "{text}")?;
         Ok(())

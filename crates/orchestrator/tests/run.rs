@@ -232,6 +232,74 @@ fn stop_between_writes(desk: &Desk, child: &Child) {
 }
 
 #[test]
+fn c018_a_job_that_is_being_stopped_is_still_held() {
+    let desk = Desk::new();
+    desk.shell(
+        "trap 'echo cleaning up; sleep 1; echo clean; exit 0' TERM; echo started; sleep 300 & wait",
+        r#", "lease": "300ms""#,
+    );
+    let mut child = desk.start(&["run", "job.json"]);
+    until_says(&mut child, "started");
+    signal(&child, "-TERM");
+    let store = desk.store();
+    let namespace = acta_core::Namespace::job_queue("work").unwrap();
+    let thief = acta_core::Label::new("robot", "thief").unwrap();
+    while child.try_wait().unwrap().is_none() {
+        block_on(store.claim(Claim::one(namespace.clone(), thief.clone()))).unwrap();
+    }
+    let ended = wait(child);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    let job = &desk.jobs()[0].job;
+    assert_eq!((job.standing.state, job.standing.fence), (State::Cancelled, 1));
+    let logs = desk.run(&["jobs", "logs", job.identity.id.as_str()]);
+    assert_eq!(logs.out, "started\ncleaning up\nclean\n", "what it wrote while it was stopped is kept");
+}
+
+#[test]
+fn a_robot_that_can_t_keep_a_log_claims_nothing() {
+    let desk = Desk::new();
+    desk.shell("true", "");
+    std::fs::create_dir(desk.path().join("root")).unwrap();
+    desk.write("root/logs", "in the way");
+    let ended = desk.run(&["run", "job.json"]);
+    assert!(ended.code == Some(7) && ended.err.contains("log"), "{ended:?}");
+    let job = &desk.jobs()[0].job;
+    assert_eq!((job.standing.state, job.standing.attempts), (State::Ready, 0));
+}
+
+#[test]
+fn a_cancel_between_attempts_is_an_end_and_no_claim_failure() {
+    let desk = Desk::new();
+    desk.shell("exit 1", r#", "maxAttempts": 2, "backoff": {"initial": "1s", "max": "1s"}"#);
+    let mut child = desk.start(&["run", "job.json"]);
+    until_says(&mut child, "again at");
+    let id = desk.jobs()[0].job.identity.id.clone();
+    desk.put("work", "2");
+    assert_eq!(desk.run(&["jobs", "cancel", id.as_str()]).code, Some(0));
+    let ended = wait(child);
+    assert!(ended.code == Some(1) && ended.out.contains("cancelled"), "{ended:?}");
+}
+
+#[test]
+fn a_failed_job_is_a_failure_though_nobody_reads_its_outcome() {
+    let desk = Desk::new();
+    desk.shell("exit 3", "");
+    let mut child = desk.start(&["run", "job.json"]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn one_item_is_one_line_of_json() {
+    let desk = Desk::new();
+    desk.shell("true", ", \"input\": {\n  \"a\":\n    [1,\r\n 2]\n}");
+    assert_eq!(desk.run(&["run", "job.json", "--json"]).out.lines().count(), 1);
+    let listed = desk.run(&["jobs", "list", "--json"]).out;
+    let item: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    assert!(listed.lines().count() == 1 && item["payload"]["input"]["a"][1] == 2, "{listed}");
+}
+
+#[test]
 fn c013_a_robot_that_was_away_is_fenced_off() {
     let desk = Desk::new();
     desk.shell("echo started; sleep 300", r#", "lease": "200ms""#);

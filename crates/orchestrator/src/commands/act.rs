@@ -10,10 +10,12 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActArgs, action: Action) -> Result<Exit> {
-    let actor = args.actor.as_deref().map(|actor| Label::new("actor", actor)).transpose()?;
+    let actor = args.actor.as_deref().filter(|actor| !actor.is_empty());
+    let actor = actor.map(|actor| Label::new("actor", actor)).transpose()?;
     let (store, found) = super::find(settings, &args.id).await?;
     let id = found.job.identity.id;
     let done = done(&action);
+    let is_cancel = matches!(action, Action::Cancel { .. });
     let operation =
         Operation { namespace: found.namespace, ids: vec![id.clone()], action, actor, reason: args.reason.clone() };
     for answer in store.operate(operation).await? {
@@ -23,7 +25,7 @@ pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActAr
             continue;
         }
         let state = operated.state;
-        if operated.cancel_requested {
+        if operated.cancel_requested && is_cancel {
             printer.line(&format!("{id}: its robot was asked to stop; its next heartbeat tells it"))?;
             printer.complain("hint: --force ends the job now and fences the robot off");
         } else if operated.changed {

@@ -37,7 +37,7 @@ pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &List
         page.jobs.iter().map(row).collect(),
     )?;
     if page.next.is_some() {
-        printer.complain(&format!("more than {} jobs; --limit shows more, the filters fewer", args.limit));
+        printer.complain(&format!("these are the newest {}; --limit shows more, the filters fewer", args.limit));
     }
     Ok(Exit::Done)
 }

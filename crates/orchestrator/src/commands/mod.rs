@@ -57,7 +57,7 @@ async fn find_run(store: &dyn Store, text: &str) -> Result<Option<Found>> {
     let Some(inner) = text.strip_prefix("job-") else { return Ok(None) };
     let mut parts = inner.rsplitn(3, '-');
     let Some(queue) = parts.nth(2) else { return Ok(None) };
-    let namespace = Namespace::job_queue(queue)?;
+    let Ok(namespace) = Namespace::job_queue(queue) else { return Ok(None) };
     let Some(id) = store.key_holder(namespace, Label::new("job id", text)?).await? else { return Ok(None) };
     match store.job(id).await {
         Err(Error::NotFound { .. }) => Ok(None),

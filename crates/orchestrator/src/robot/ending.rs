@@ -1,5 +1,7 @@
 //! What a process's end means for its job.
 
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -40,13 +42,15 @@ pub(crate) fn outcome_of(ending: &Ending, result_file: &Path, last_words: Option
         }
         Ending::Exited(status) => *status,
     };
-    let result = match read_result(result_file) {
-        Ok(result) => result,
-        Err(why) => return failed(FailureKind::System, "bad-result", why),
-    };
+    let result = read_result(result_file);
     if status.success() {
-        return Outcome::Succeeded(result);
+        return match result {
+            Ok(result) => Outcome::Succeeded(result),
+            Err(why) => failed(FailureKind::System, "bad-result", why),
+        };
     }
+    // A failure stays the failure that it is, whatever it left in its result file.
+    let result = result.unwrap_or_default();
     let told: Told = result.and_then(|result| serde_json::from_str(result.as_str()).ok()).unwrap_or_default();
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -67,7 +71,11 @@ fn failed(kind: FailureKind, code: &str, message: String) -> Outcome {
 }
 
 fn read_result(path: &Path) -> Result<Option<Json>, String> {
-    let bytes = std::fs::read(path).map_err(|fault| format!("its result file can't be read: {fault}"))?;
+    let most = Json::MOST_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(|fault| format!("its result file can't be read: {fault}"))?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
     }
@@ -102,6 +110,8 @@ mod tests {
         assert_eq!((system.kind, system.message.as_str()), (FailureKind::System, "exit code 1"));
         let told = failure(after(65, r#"{"message": "no", "code": "E1", "details": [1]}"#, Some("other")));
         assert_eq!((told.message.as_str(), told.code.as_deref()), ("no", Some("E1")));
+        let rejected = failure(after(65, "{", Some("no such customer")));
+        assert_eq!((rejected.kind, rejected.message.as_str()), (FailureKind::Business, "no such customer"));
         let malformed = failure(after(0, "{", None));
         assert_eq!((malformed.kind, malformed.code.as_deref()), (FailureKind::System, Some("bad-result")));
         let file = tempfile::NamedTempFile::new().unwrap();

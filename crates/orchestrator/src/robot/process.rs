@@ -14,8 +14,6 @@ use tokio::time::Instant;
 
 /// What a process keeps of our own environment: where programs are, who and where the user is. No secret of ours.
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"];
-/// How long a group has between TERM and KILL.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long a closed process's output may still come from its children.
 const DRAIN: Duration = Duration::from_secs(1);
 /// The longest line that is kept whole, in bytes.
@@ -114,21 +112,23 @@ impl Process {
         last
     }
 
-    /// Ends the whole group: TERM, some grace, KILL. Returns when the leader is gone and the group is empty or killed.
-    pub(crate) async fn stop(&mut self) {
+    /// Asks the whole group to end.
+    pub(crate) fn terminate(&self) {
         self.signal(Signal::TERM);
-        let end = Instant::now() + GRACE;
-        let _ = tokio::time::timeout_at(end, self.child.wait()).await;
-        while self.group_is_alive() && Instant::now() < end {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        self.kill().await;
     }
 
     /// Ends the whole group at once.
-    pub(crate) async fn kill(&mut self) {
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
-        let _ = self.child.wait().await;
+    }
+
+    /// Waits until nobody of the group is left, and at the given instant, or now, ends whoever is.
+    pub(crate) async fn end_group(&self, kill_at: Option<Instant>) {
+        let end = kill_at.unwrap_or_else(Instant::now);
+        while self.group_is_alive() && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.kill();
     }
 
     fn group_is_alive(&self) -> bool {

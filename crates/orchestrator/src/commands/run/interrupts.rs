@@ -1,0 +1,31 @@
+//! The signals that mean "stop".
+
+use anyhow::Result;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C, a polite end from outside, and a closed terminal: all mean "stop".
+pub(super) struct Interrupts {
+    int: Signal,
+    term: Signal,
+    hangup: Signal,
+}
+
+impl Interrupts {
+    /// From now on these signals do not end the process.
+    pub(super) fn listen() -> Result<Self> {
+        Ok(Self {
+            int: signal(SignalKind::interrupt())?,
+            term: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next of them.
+    pub(super) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.int.recv() => {}
+            _ = self.term.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
