@@ -160,9 +160,9 @@ impl Run<'_> {
     async fn attempt_or_release(&mut self, job: &Job, bench: Bench) -> Result<Attempt> {
         match self.attempt(job, bench).await {
             Err(fault) => {
-                let outcome = Outcome::Release;
-                if let Err(other) = self.settle(job, outcome).await {
-                    self.printer.complain(&format!("warning: {} could not be given back: {other}", job.identity.id));
+                if let Err(other) = self.settle_once(job, Outcome::Release).await {
+                    let id = &job.identity.id;
+                    self.printer.complain(&format!("warning: {id} stays claimed until its lease lapses: {other}"));
                 }
                 Err(fault)
             }
@@ -247,13 +247,7 @@ impl Run<'_> {
         let end = Instant::now() + self.jobdef.lease().to_std();
         let mut pause = Duration::from_millis(100);
         loop {
-            let settlement =
-                Settlement { id: job.identity.id.clone(), claimant: self.claimant(job), outcome: outcome.clone() };
-            let wave = Wave { namespace: self.namespace.clone(), settlements: vec![settlement] };
-            let none = || Error::Unavailable { place: "the ledger".into(), why: "gave no answer".into() };
-            let answer =
-                self.store.settle(wave).await.and_then(|mut answers| answers.pop().unwrap_or_else(|| Err(none())));
-            match answer {
+            match self.settle_once(job, outcome.clone()).await {
                 Err(fault) if fault.is_unavailable() && Instant::now() + pause < end => {
                     self.printer.complain(&format!("warning: not settled yet: {fault}"));
                     tokio::select! {
@@ -264,6 +258,13 @@ impl Run<'_> {
                 answer => return answer,
             }
         }
+    }
+
+    async fn settle_once(&self, job: &Job, outcome: Outcome) -> Result<SettleAnswer, Error> {
+        let settlement = Settlement { id: job.identity.id.clone(), claimant: self.claimant(job), outcome };
+        let wave = Wave { namespace: self.namespace.clone(), settlements: vec![settlement] };
+        let none = || Error::Unavailable { place: "the ledger".into(), why: "gave no answer".into() };
+        self.store.settle(wave).await?.pop().unwrap_or_else(|| Err(none()))
     }
 
     fn tell_retry(&self, outcome: &Outcome, answer: SettleAnswer) {
