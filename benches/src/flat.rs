@@ -7,6 +7,7 @@ use acta_core::store::NewJob;
 use acta_core::{Json, Label};
 use acta_store::sqlite::Synchronous;
 use anyhow::Result;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::ledger::Ledger;
 
@@ -27,8 +28,8 @@ pub enum Beside {
     Finished,
 }
 
-/// The median time of a claim of one, with `beside` many jobs beside the ready ones.
-pub async fn median_claim(path: &Path, beside: Beside, many: usize, payload: &Json) -> Result<Duration> {
+/// A ledger with `beside` many jobs beside the ready ones.
+pub async fn prepare(path: &Path, beside: Beside, many: usize, payload: &Json) -> Result<Ledger> {
     let ledger = Ledger::open(path, Synchronous::Normal)?;
     match beside {
         Beside::Nothing => {}
@@ -50,15 +51,37 @@ pub async fn median_claim(path: &Path, beside: Beside, many: usize, payload: &Js
         }
     }
     ledger.insert(READY, READY, payload).await?;
-    let mut times = Vec::with_capacity(READY);
+    Ok(ledger)
+}
+
+/// The median time of a claim of one from each of the ledgers. They take turns, so that all are measured in the same
+/// moments of the machine.
+pub async fn median_claims(ledgers: &[Ledger]) -> Result<Vec<Duration>> {
+    let mut times = vec![Vec::with_capacity(READY); ledgers.len()];
     for _ in 0..READY {
-        let start = Instant::now();
-        let claimed = ledger.claim(1).await?;
-        times.push(start.elapsed());
-        anyhow::ensure!(claimed.len() == 1, "a ready job");
+        for (ledger, times) in ledgers.iter().zip(&mut times) {
+            let start = Instant::now();
+            let claimed = ledger.claim(1).await?;
+            times.push(start.elapsed());
+            anyhow::ensure!(claimed.len() == 1, "a ready job");
+        }
     }
-    times.sort_unstable();
-    Ok(times[READY / 2])
+    let median = |mut times: Vec<Duration>| {
+        times.sort_unstable();
+        times[READY / 2]
+    };
+    Ok(times.into_iter().map(median).collect())
+}
+
+/// Keeps this thread, and those that it starts from now on, on one core: to wake another core costs more than a claim,
+/// now and then twice as much, and is the machine's price, not the ledger's.
+pub fn stay_on_one_core() -> Result<()> {
+    let mut first = CpuSet::new();
+    let allowed = sched_getaffinity(None)?;
+    let core = (0..CpuSet::MAX_CPU).find(|&core| allowed.is_set(core)).unwrap_or(0);
+    first.set(core);
+    sched_setaffinity(None, &first)?;
+    Ok(())
 }
 
 fn in_lane(lane: usize, payload: &Json) -> Result<NewJob> {
