@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         .build()
         .map_err(anyhow::Error::from)
         .and_then(|runtime| runtime.block_on(commands::run(args, &mut printer)));
+    printer.finish();
     match outcome {
         Ok(exit) => exit.into(),
         Err(fault) => exit::report(&fault, &mut printer).into(),

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -12,13 +15,41 @@ pub(crate) struct Printer {
     json: bool,
     to_terminal: bool,
     errors_to_terminal: bool,
+    live: OnceLock<Live>,
+}
+
+/// What prints a job's lines: a thread of its own, so that a terminal that does not scroll holds nothing else up.
+#[derive(Debug)]
+struct Live {
+    lines: SyncSender<String>,
+    thread: JoinHandle<()>,
+}
+
+/// How many lines may wait to be printed; what comes beyond is in the log alone.
+const MOST_WAITING: usize = 4_096;
+
+impl Live {
+    fn start() -> Self {
+        let (lines, receiver) = sync_channel::<String>(MOST_WAITING);
+        let thread = std::thread::spawn(move || {
+            for line in receiver {
+                let _ = writeln!(std::io::stderr().lock(), "{line}");
+            }
+        });
+        Self { lines, thread }
+    }
 }
 
 #[expect(clippy::unused_self, reason = "whoever prints has been handed the printer")]
 impl Printer {
     /// A printer to this process's stdout and stderr.
     pub(crate) fn new(json: bool) -> Self {
-        Self { json, to_terminal: std::io::stdout().is_terminal(), errors_to_terminal: std::io::stderr().is_terminal() }
+        Self {
+            json,
+            to_terminal: std::io::stdout().is_terminal(),
+            errors_to_terminal: std::io::stderr().is_terminal(),
+            live: OnceLock::new(),
+        }
     }
 
     /// Whether programs read it.
@@ -70,7 +101,15 @@ impl Printer {
     /// What a job writes while it runs: not data of this command.
     pub(crate) fn live(&self, line: &str) {
         let line = if self.errors_to_terminal { safe(line) } else { Cow::Borrowed(line) };
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        let _ = self.live.get_or_init(Live::start).lines.try_send(line.into_owned());
+    }
+
+    /// Waits until what a job wrote is printed.
+    pub(crate) fn finish(&mut self) {
+        if let Some(Live { lines, thread }) = self.live.take() {
+            drop(lines);
+            let _ = thread.join();
+        }
     }
 
     /// Something to know, or to complain about.

@@ -256,15 +256,41 @@ fn c018_a_job_that_is_being_stopped_is_still_held() {
 }
 
 #[test]
-fn a_robot_that_can_t_keep_a_log_claims_nothing() {
+fn an_interrupt_while_a_timeout_ends_the_job_ends_the_run() {
+    let desk = Desk::new();
+    let more = r#", "timeout": "100ms", "maxAttempts": 3, "backoff": {"initial": "1h", "max": "1h"}"#;
+    desk.shell("trap 'echo ending' TERM; while :; do sleep 0.05; done", more);
+    let mut child = desk.start(&["run", "job.json"]);
+    until_says(&mut child, "ending");
+    signal(&child, "-INT");
+    let ended = wait(child);
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert_eq!(desk.jobs()[0].job.standing.state, State::Cancelled);
+}
+
+#[test]
+fn what_the_group_writes_after_its_leader_is_kept() {
+    let desk = Desk::new();
+    let script =
+        "(trap 'sleep 0.3; echo worker is done; exit' TERM; while :; do sleep 0.05; done) & echo started; wait";
+    desk.shell(script, "");
+    let mut child = desk.start(&["run", "job.json"]);
+    until_says(&mut child, "started");
+    signal(&child, "-TERM");
+    assert_eq!(wait(child).code, Some(130));
+    let id = desk.jobs()[0].job.identity.id.clone();
+    assert!(desk.run(&["jobs", "logs", id.as_str()]).out.contains("worker is done"));
+}
+
+#[test]
+fn a_robot_that_can_t_keep_a_log_enqueues_nothing() {
     let desk = Desk::new();
     desk.shell("true", "");
     std::fs::create_dir(desk.path().join("root")).unwrap();
     desk.write("root/logs", "in the way");
     let ended = desk.run(&["run", "job.json"]);
     assert!(ended.code == Some(7) && ended.err.contains("log"), "{ended:?}");
-    let job = &desk.jobs()[0].job;
-    assert_eq!((job.standing.state, job.standing.attempts), (State::Ready, 0));
+    assert!(desk.jobs().is_empty());
 }
 
 #[test]

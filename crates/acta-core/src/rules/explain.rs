@@ -74,7 +74,7 @@ impl<R: Rows> Rules<'_, R> {
         } else if self.rows.queue().paused {
             told.reason = Reason::QueuePaused;
             told.advice = format!("{namespace} is paused; resume it");
-        } else if standing.state == State::Waiting {
+        } else if standing.state == State::Waiting && standing.wait_until.is_none_or(|at| at > self.now) {
             let signal = self.rows.detail(row)?.wait;
             told.reason = Reason::WaitingForSignal;
             told.until = standing.wait_until;

@@ -23,11 +23,15 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
+    /// Makes the folder of the logs.
+    pub(crate) fn prepare(folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder).with_context(|| format!("{}: no log can be kept there", folder.display()))
+    }
+
     /// Opens the log of a job, or makes it.
     pub(crate) fn open(folder: &Path, id: &JobId) -> Result<Self> {
         let path = log_path(folder, id);
         let open = || -> std::io::Result<Self> {
-            std::fs::create_dir_all(folder)?;
             let file = OpenOptions::new().create(true).append(true).open(&path)?;
             let left = MOST_BYTES.saturating_sub(file.metadata()?.len());
             Ok(Self { file, left })

@@ -122,13 +122,18 @@ impl Process {
         self.signal(Signal::KILL);
     }
 
-    /// Waits until nobody of the group is left, and at the given instant, or now, ends whoever is.
-    pub(crate) async fn end_group(&self, kill_at: Option<Instant>) {
-        let end = kill_at.unwrap_or_else(Instant::now);
+    /// The next line while anybody of the group is alive, at most until `end`.
+    pub(crate) async fn line_of_group(&mut self, end: Instant) -> Option<Line> {
         while self.group_is_alive() && Instant::now() < end {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::select! {
+                line = self.lines.recv(), if !self.is_silent => match line {
+                    Some(line) => return Some(line),
+                    None => self.is_silent = true,
+                },
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
         }
-        self.kill();
+        None
     }
 
     fn group_is_alive(&self) -> bool {

@@ -8,6 +8,7 @@ pub(super) struct Interrupts {
     int: Signal,
     term: Signal,
     hangup: Signal,
+    quit: Signal,
 }
 
 impl Interrupts {
@@ -17,6 +18,7 @@ impl Interrupts {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -26,6 +28,7 @@ impl Interrupts {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}
             _ = self.hangup.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }

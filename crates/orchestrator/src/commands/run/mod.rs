@@ -12,7 +12,7 @@ use acta_core::store::{
     SettleAnswer, Settlement, Wave,
 };
 use acta_core::{Error, Item, Job, JobId, Json, Label, Namespace, State, Store, Timestamp, id};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tokio::time::Instant;
 
 use self::heartbeat::Heart;
@@ -35,6 +35,7 @@ struct Run<'a> {
     robot: Label,
     job_id: String,
     interrupts: Interrupts,
+    is_interrupted: bool,
 }
 
 pub(crate) async fn run(settings: &Settings, printer: &mut Printer, args: &RunArgs) -> Result<Exit> {
@@ -48,7 +49,7 @@ pub(crate) async fn run(settings: &Settings, printer: &mut Printer, args: &RunAr
     let store = settings.open()?;
     let mut random = acta_store::random::system_random()?;
     let job_id = id::run_id(jobdef.queue(), settings.now(), &mut random);
-    let mut run = Run { settings, printer, store, jobdef, namespace, robot, job_id, interrupts };
+    let mut run = Run { settings, printer, store, jobdef, namespace, robot, job_id, interrupts, is_interrupted: false };
     run.work_off().await
 }
 
@@ -80,14 +81,20 @@ enum Attempt {
     Interrupted,
     Cancelled,
     Lost(Error),
+    /// It has an outcome that the ledger could not be told.
+    Unsettled(Error),
 }
 
 impl Run<'_> {
     async fn work_off(&mut self) -> Result<Exit> {
+        LogFile::prepare(&self.settings.logs())?;
         let id = self.enqueue().await?;
         loop {
-            let bench =
-                Bench { log: LogFile::open(&self.settings.logs(), &id)?, result_file: tempfile::NamedTempFile::new()? };
+            let stays = || format!("{id} stays queued");
+            let bench = Bench {
+                log: LogFile::open(&self.settings.logs(), &id).with_context(stays)?,
+                result_file: tempfile::NamedTempFile::new().with_context(stays)?,
+            };
             let job = match self.claim(&id).await? {
                 Claimed::Ours(job) => job,
                 Claimed::Ended => return self.tell(&id, Exit::Failed).await,
@@ -99,13 +106,18 @@ impl Run<'_> {
                 }
                 Attempt::Settled(outcome, answer) => {
                     self.tell_retry(&outcome, answer);
-                    if self.wait_until(answer.run_at).await {
+                    if self.is_interrupted || self.wait_until(answer.run_at).await {
                         return self.give_up(&id).await;
                     }
                 }
                 Attempt::Interrupted => return self.tell(&id, Exit::Interrupted).await,
                 Attempt::Cancelled => return self.tell(&id, Exit::Failed).await,
                 Attempt::Lost(fault) => return Err(fault.into()),
+                Attempt::Unsettled(fault) => {
+                    let context =
+                        format!("{id} has ended, but stays claimed until its lease lapses and then runs again");
+                    return Err(anyhow::Error::from(fault).context(context));
+                }
             }
         }
     }
@@ -198,8 +210,14 @@ impl Run<'_> {
                 };
                 watch.until_the_end(process).await?
             }
-            Err(fault) => Watched { ending: Ending::NotStarted(format!("{fault:#}")), stop: None, last_words: None },
+            Err(fault) => Watched {
+                ending: Ending::NotStarted(format!("{fault:#}")),
+                stop: None,
+                last_words: None,
+                is_interrupted: false,
+            },
         };
+        self.is_interrupted = watched.is_interrupted;
         let outcome = match &watched.stop {
             Some(Stop::Interrupted | Stop::CancelRequested) => Outcome::Cancelled,
             Some(Stop::Lost(fault)) => return Ok(Attempt::Lost(fault.clone())),
@@ -212,7 +230,8 @@ impl Run<'_> {
             Ok(_) if matches!(watched.stop, Some(Stop::Interrupted)) => Ok(Attempt::Interrupted),
             Ok(answer) if answer.state == State::Cancelled => Ok(Attempt::Cancelled),
             Ok(answer) => Ok(Attempt::Settled(outcome, answer)),
-            Err(fault) => lost_or(fault),
+            Err(fault) if fault.is_lease_lost() => Ok(Attempt::Lost(fault)),
+            Err(fault) => Ok(Attempt::Unsettled(fault)),
         }
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Watched {
     pub(super) stop: Option<Stop>,
     /// The last line that it wrote to its standard error.
     pub(super) last_words: Option<String>,
+    /// Whether a signal came to the robot, for whatever reason the process was ended.
+    pub(super) is_interrupted: bool,
 }
 
 /// What watches.
@@ -55,8 +57,11 @@ impl Watch<'_> {
         let mut stop: Option<Stop> = None;
         let mut kill_at: Option<Instant> = None;
         let mut last_words = None;
+        let mut is_interrupted = false;
         let status = loop {
             let reason = tokio::select! {
+                // What the process did comes first: a job that has ended was not stopped.
+                biased;
                 next = process.next() => match next? {
                     Next::Wrote(line) => {
                         self.keep(&line, &mut last_words);
@@ -81,6 +86,7 @@ impl Watch<'_> {
                 },
                 limit = expiry(limit), if stop.is_none() => Stop::TimedOut(limit),
                 () = self.interrupts.next() => {
+                    is_interrupted = true;
                     if stop.is_some() {
                         process.kill();
                         continue;
@@ -104,17 +110,22 @@ impl Watch<'_> {
                 Some(_) | None => Some(reason),
             };
         };
+        if stop.is_some() {
+            // Its leader is gone; the others of the group still have their grace, and are still heard.
+            let end = kill_at.unwrap_or_else(Instant::now);
+            while let Some(line) = process.line_of_group(end).await {
+                self.keep(&line, &mut last_words);
+            }
+            process.kill();
+        }
         for line in process.last_lines().await {
             self.keep(&line, &mut last_words);
-        }
-        if stop.is_some() {
-            process.end_group(kill_at).await;
         }
         let ending = match &stop {
             Some(Stop::TimedOut(limit)) => Ending::TimedOut(limit.to_string()),
             _ => Ending::Exited(status),
         };
-        Ok(Watched { ending, stop, last_words })
+        Ok(Watched { ending, stop, last_words, is_interrupted })
     }
 
     fn keep(&mut self, line: &Line, last_words: &mut Option<String>) {
