@@ -8,7 +8,7 @@ use acta_store::sqlite::Synchronous;
 use anyhow::Result;
 use benches::flat::{Beside, median_claims, prepare, stay_on_one_core};
 use benches::ledger::Ledger;
-use benches::raw::{self, Raw};
+use benches::raw::{self, Raw, Writes};
 use benches::table::Table;
 
 /// How often each figure is taken; the median counts.
@@ -38,6 +38,7 @@ fn median(mut times: Vec<(Duration, Duration)>) -> (Duration, Duration) {
 
 async fn run() -> Result<usize> {
     println!("raw:\n{};\n{};\n{};\n{};\n", raw::TABLE, raw::INSERT, raw::CLAIM, raw::SETTLE);
+    println!("the state alone:\n{};\n{};\n", raw::CLAIM_STATE, raw::SETTLE_STATE);
     let text = format!("\"{}\"", "x".repeat(198));
     let payload = Json::new(&text)?;
     let mut table = Table::begin();
@@ -53,15 +54,18 @@ async fn run() -> Result<usize> {
 
 async fn batches(table: &mut Table, word: &str, synchronous: Synchronous, payload: &Json) -> Result<()> {
     const JOBS: usize = 50_000;
-    let (mut inserts, mut drains) = (Vec::new(), Vec::new());
+    let (mut inserts, mut drains, mut bare) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let folder = tempfile::tempdir_in(".")?;
         let ledger = Ledger::open(&folder.path().join("acta.db"), synchronous)?;
         let by_hand = Raw::open(&folder.path().join("raw.db"), synchronous)?;
         let raw_insert = by_hand.insert(JOBS, 1_000, payload.as_str())?;
         inserts.push((ledger.insert(JOBS, 1_000, payload).await?, raw_insert));
-        let raw_drain = by_hand.drain(100)?;
-        drains.push((ledger.drain(100).await?, raw_drain));
+        let raw_drain = by_hand.drain(100, Writes::Whole)?;
+        let ours = ledger.drain(100).await?;
+        drains.push((ours, raw_drain));
+        by_hand.insert(JOBS, 1_000, payload.as_str())?;
+        bare.push((ours, by_hand.drain(100, Writes::StateAlone)?));
     }
     let (ours, raw) = median(inserts);
     table.floor("insert", JOBS, raw, floor::INSERT);
@@ -70,6 +74,8 @@ async fn batches(table: &mut Table, word: &str, synchronous: Synchronous, payloa
     let least = if synchronous == Synchronous::Full { floor::DRAIN_FULL } else { floor::DRAIN_NORMAL };
     table.floor("claim and settle", JOBS, raw, least);
     table.rate(&format!("claim and settle, 100 a call, {word}"), JOBS, ours, raw, 0.4);
+    let (ours, raw) = median(bare);
+    table.beside(&format!("  beside raw that writes the state alone, {word}"), JOBS, ours, raw);
     Ok(())
 }
 
