@@ -76,7 +76,11 @@ pub(super) fn standing(row: &Row<'_>, from: usize) -> Result<Standing> {
     let at = |offset: usize| from + offset;
     let flags: i64 = row.get(at(4))?;
     let is = |bit: i64| flags & bit != 0;
-    let settled = match row.get::<_, Option<i64>>(at(18))? {
+    // What claims have left is not looked for in a job that was never claimed: most claims are of such jobs.
+    let fence = number(row, at(7))?;
+    let was_claimed = fence > 0;
+    let instant_of_claim = |column| if was_claimed { instant(row, column) } else { Ok(None) };
+    let settled = match if was_claimed { row.get::<_, Option<i64>>(at(18))? } else { None } {
         Some(packed) => Some(Settled {
             mark: packed >> 4,
             state: State::from_code(packed & 15).ok_or_else(|| unfit(at(18), "holds no state"))?,
@@ -92,17 +96,17 @@ pub(super) fn standing(row: &Row<'_>, from: usize) -> Result<Standing> {
         lane_paused: is(flag::LANE_PAUSED),
         paused: is(flag::PAUSED),
         cancel_requested: is(flag::CANCEL_REQUESTED),
-        attempts: row.get(at(5))?,
+        attempts: if was_claimed { row.get(at(5))? } else { 0 },
         max_attempts: row.get(at(6))?,
         retryable: !is(flag::NOT_RETRYABLE),
-        fence: number(row, at(7))?,
-        lost_leases: row.get(at(8))?,
+        fence,
+        lost_leases: if was_claimed { row.get(at(8))? } else { 0 },
         run_at: instant(row, at(9))?,
         expires_at: instant(row, at(10))?,
-        wait_until: instant(row, at(11))?,
-        lease_expires_at: instant(row, at(12))?,
-        claimed_by: label(row, at(13))?,
-        claimed_at: instant(row, at(14))?,
+        wait_until: instant_of_claim(at(11))?,
+        lease_expires_at: instant_of_claim(at(12))?,
+        claimed_by: if was_claimed { label(row, at(13))? } else { None },
+        claimed_at: instant_of_claim(at(14))?,
         finished_at: instant(row, at(15))?,
         retention: span(row, at(16))?,
         prune_at: instant(row, at(17))?,

@@ -50,7 +50,7 @@ pub(super) struct Db {
     inserts: RefCell<HashMap<(&'static str, usize), String>>,
 }
 
-/// How many of `left` jobs one statement takes: few sizes, so that few statements are prepared.
+/// How many of `left` rows one statement inserts: few sizes, so that few statements are prepared.
 pub(super) fn chunk_of(left: usize) -> usize {
     match left {
         64.. => 64,
@@ -58,6 +58,16 @@ pub(super) fn chunk_of(left: usize) -> usize {
         4.. => 4,
         _ => 1,
     }
+}
+
+/// How many jobs one statement looks up or changes at the most.
+const MOST_LISTED: usize = 512;
+
+/// Fills a list of jobs up to a power of two by naming its last one again, which changes nothing: few sizes, so that few
+/// statements are prepared.
+fn padded(jobs: &[i64]) -> impl ExactSizeIterator<Item = i64> {
+    let last = jobs.len().saturating_sub(1);
+    (0..jobs.len().next_power_of_two()).map(move |index| jobs[index.min(last)])
 }
 
 fn marks(count: usize) -> String {
@@ -71,10 +81,12 @@ pub(super) fn find_of(jobs: usize) -> String {
 }
 
 /// The statement that writes the columns of a mask, of so many jobs.
+///
+/// It needs no journal of its own: an operation with a failed statement is undone as a whole.
 pub(super) fn update_of(mask: u64, jobs: usize) -> String {
     let columns = (0..codec::CELLS).filter(|index| mask & 1 << index != 0);
     let assignments: Vec<String> = columns.map(|index| format!("{} = ?", codec::COLUMNS[index])).collect();
-    format!("UPDATE acta_standing SET {} WHERE job IN ({})", assignments.join(", "), marks(jobs))
+    format!("UPDATE OR FAIL acta_standing SET {} WHERE job IN ({})", assignments.join(", "), marks(jobs))
 }
 
 impl Db {
@@ -158,14 +170,16 @@ impl Db {
         run().map_err(|fault| self.fault(&fault))
     }
 
-    /// Writes the same values into the columns of `mask` of several jobs; as many as [`chunk_of`] says.
+    /// Writes the same values into the columns of `mask` of several jobs.
     pub(super) fn update_standings(&self, mask: u64, cells: &[Cell<'_>], jobs: &[i64]) -> Result<()> {
         let mut updates = self.updates.borrow_mut();
-        let sql = updates.entry((mask, jobs.len())).or_insert_with(|| update_of(mask, jobs.len()));
-        let values = cells.iter().copied().chain(jobs.iter().map(|job| Cell::Integer(*job)));
-        let run = || self.raw.prepare_cached(sql)?.execute(codec::bind(values));
-        run().map_err(|fault| self.fault(&fault))?;
-        failpoint("save");
+        for listed in jobs.chunks(MOST_LISTED).map(padded) {
+            let sql = updates.entry((mask, listed.len())).or_insert_with_key(|(mask, jobs)| update_of(*mask, *jobs));
+            let values = cells.iter().copied().chain(listed.map(Cell::Integer));
+            let run = || self.raw.prepare_cached(sql)?.execute(codec::bind(values));
+            run().map_err(|fault| self.fault(&fault))?;
+            failpoint("save");
+        }
         Ok(())
     }
 
@@ -183,19 +197,26 @@ impl Db {
         Ok(())
     }
 
-    /// Finds several jobs by their rows, as many as [`chunk_of`] says.
+    /// Finds several jobs by their rows.
     pub(super) fn find_many(&self, ns: i64, jobs: &[i64]) -> Result<Vec<(u64, JobId, Standing)>> {
         let mut finds = self.finds.borrow_mut();
-        let sql = finds.entry(jobs.len()).or_insert_with(|| find_of(jobs.len()));
         let read = |row: &Row<'_>| {
             let (job, standing) = codec::row_and_standing(row)?;
             Ok((job, codec::id(row, 1 + codec::STANDING_WIDTH)?, standing))
         };
-        let values = std::iter::once(ns).chain(jobs.iter().copied());
-        let run = || {
-            self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)?.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        run().map_err(|fault| self.fault(&fault))
+        let mut found = Vec::with_capacity(jobs.len());
+        for listed in jobs.chunks(MOST_LISTED).map(padded) {
+            let sql = finds.entry(listed.len()).or_insert_with_key(|jobs| find_of(*jobs));
+            let values = std::iter::once(ns).chain(listed);
+            let mut run = || {
+                for row in self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)? {
+                    found.push(row?);
+                }
+                Ok(())
+            };
+            run().map_err(|fault: rusqlite::Error| self.fault(&fault))?;
+        }
+        Ok(found)
     }
 
     /// Runs a fixed command: a transaction's beginning or end, a savepoint.

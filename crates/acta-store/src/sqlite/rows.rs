@@ -7,16 +7,14 @@ use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Res
 use rusqlite::Row;
 
 use super::codec;
-use super::connection::{Statement, chunk_of, statement};
+use super::connection::{Statement, statement};
 use super::session::{NamespaceNumber, Session};
-use super::standings::Standings;
 
 /// One namespace inside one transaction.
 pub(super) struct SqlRows<'s, 'a> {
     pub(super) session: &'s mut Session<'a>,
     pub(super) ns: NamespaceNumber,
     pub(super) queue: Queue,
-    standings: Standings,
 }
 
 /// An instant as a database value.
@@ -30,7 +28,8 @@ fn count_of(limit: usize) -> i64 {
 
 impl<'s, 'a> SqlRows<'s, 'a> {
     pub(super) fn new(session: &'s mut Session<'a>, ns: NamespaceNumber, queue: Queue) -> Self {
-        Self { session, ns, queue, standings: Standings::default() }
+        session.memory.standings.turn_to(ns);
+        Self { session, ns, queue }
     }
 
     pub(super) fn missing(&self, row: u64) -> acta_core::Error {
@@ -39,7 +38,7 @@ impl<'s, 'a> SqlRows<'s, 'a> {
 
     /// Writes what was changed; to be called before any look into an index, and at the end.
     pub(super) fn flush(&mut self) -> Result<()> {
-        self.standings.flush(self.session.db)
+        self.session.memory.standings.flush(self.session.db)
     }
 
     fn one_standing(&mut self, statement: Statement, params: impl rusqlite::Params) -> Result<Option<(u64, Standing)>> {
@@ -63,14 +62,14 @@ impl<'s, 'a> SqlRows<'s, 'a> {
     ) -> Result<Vec<(u64, Standing, Identity)>> {
         let found = self.session.db.all(statement, params, codec::candidate)?;
         for (row, standing, identity) in &found {
-            self.standings.remember(*row, Some(&identity.id), standing);
+            self.session.memory.standings.remember(*row, Some(&identity.id), standing);
         }
         Ok(found)
     }
 
     fn remember<'r>(&mut self, found: impl Iterator<Item = &'r (u64, Standing)>) {
         for (row, standing) in found {
-            self.standings.remember(*row, None, standing);
+            self.session.memory.standings.remember(*row, None, standing);
         }
     }
 
@@ -140,16 +139,16 @@ impl Rows for SqlRows<'_, '_> {
             Some(name) => self.session.ensure_name(name)?,
             None => 0,
         };
-        self.standings.add(job, self.ns, name);
+        self.session.memory.standings.add(job, self.ns, name);
         Ok(())
     }
 
     fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>> {
         if let Some(row) = id.row() {
-            if self.standings.get_by_id(row, id).is_none() {
+            if self.session.memory.standings.get_by_id(row, id).is_none() {
                 self.prefetch(&mut std::iter::once(id))?;
             }
-            if let Some(standing) = self.standings.get_by_id(row, id) {
+            if let Some(standing) = self.session.memory.standings.get_by_id(row, id) {
                 return Ok(Some((row, standing.clone())));
             }
         }
@@ -158,29 +157,26 @@ impl Rows for SqlRows<'_, '_> {
 
     fn prefetch(&mut self, ids: &mut dyn Iterator<Item = &JobId>) -> Result<()> {
         self.flush()?;
-        let rows: Vec<i64> = ids.filter_map(JobId::row).map(u64::cast_signed).collect();
-        let mut rest = &rows[..];
-        while !rest.is_empty() {
-            let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
-            // The number alone proves nothing: the whole id is kept, to be compared with the one that is asked for.
-            for (row, id, standing) in self.session.db.find_many(self.ns, chunk)? {
-                self.standings.remember(row, Some(&id), &standing);
-            }
-            rest = behind;
+        let standings = &self.session.memory.standings;
+        let unknown = |id: &JobId| id.row().filter(|&row| standings.get_by_id(row, id).is_none());
+        let rows: Vec<i64> = ids.filter_map(unknown).map(u64::cast_signed).collect();
+        // The number alone proves nothing: the whole id is kept, to be compared with the one that is asked for.
+        for (row, id, standing) in self.session.db.find_many(self.ns, &rows)? {
+            self.session.memory.standings.remember(row, Some(&id), &standing);
         }
         Ok(())
     }
 
     fn identity(&mut self, row: u64) -> Result<Identity> {
         // What changes of a job is in another table; only new ones have to be there.
-        self.standings.insert(self.session.db)?;
+        self.session.memory.standings.insert(self.session.db)?;
         let read = |row: &Row<'_>| codec::identity(row, 0);
         let found = self.session.db.first(statement!("identity"), [row.cast_signed()], read)?;
         found.ok_or_else(|| self.missing(row))
     }
 
     fn standing(&mut self, row: u64) -> Result<Standing> {
-        if let Some(standing) = self.standings.get(row) {
+        if let Some(standing) = self.session.memory.standings.get(row) {
             return Ok(standing.clone());
         }
         let found = self.one_standing(statement!("standing"), [row.cast_signed()])?;
@@ -210,7 +206,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn save(&mut self, row: u64, standing: &Standing) -> Result<()> {
-        if self.standings.change(row, standing) { Ok(()) } else { Err(self.missing(row)) }
+        if self.session.memory.standings.change(row, standing) { Ok(()) } else { Err(self.missing(row)) }
     }
 
     fn save_detail(&mut self, row: u64, detail: &Detail) -> Result<()> {
@@ -240,7 +236,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn delete(&mut self, row: u64) -> Result<()> {
-        self.standings.forget(row);
+        self.session.memory.standings.forget(row);
         let tables = [
             statement!("delete_standing"),
             statement!("delete_job"),

@@ -12,6 +12,7 @@ use rusqlite::Row;
 use super::codec;
 use super::connection::{Db, statement};
 use super::rows::SqlRows;
+use super::standings::Standings;
 
 /// The number of a namespace in its ledger.
 pub(super) type NamespaceNumber = i64;
@@ -23,6 +24,7 @@ pub(super) struct Memory {
     names: HashMap<Name, (i64, Option<Definition>)>,
     last_number: Option<u64>,
     data_version: i64,
+    pub(super) standings: Standings,
 }
 
 /// What a group of operations writes once, just before it commits.

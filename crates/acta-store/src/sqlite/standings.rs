@@ -1,8 +1,9 @@
-//! The standings that one operation has read and changed.
+//! The standings of one namespace that were read and changed.
 //!
-//! Within its transaction nobody else writes, so what was read stays true; and what is changed is written when the
-//! operation next looks into an index, or ends. Jobs that changed in the same way, as those of a claim or a wave mostly
-//! do, are then written by one statement.
+//! Nobody else writes within a transaction, and what the last one left is still true in the next as long as no other
+//! process has committed: a job that was claimed here is settled without being read again. What is changed is written
+//! when the operation next looks into an index, or ends. Jobs that changed in the same way, as those of a claim or a
+//! wave mostly do, are then written by one statement.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,11 +21,16 @@ struct Kept {
     changed: Option<Standing>,
 }
 
-/// The standings of one operation, by row.
+/// How many jobs are remembered from one operation to the next.
+const MOST_KEPT: usize = 4_096;
+
+/// The standings of one namespace, by row.
 #[derive(Debug, Default)]
 pub(super) struct Standings {
+    ns: NamespaceNumber,
     kept: HashMap<u64, Kept>,
     dirty: Vec<u64>,
+    ended: Vec<u64>,
     added: Vec<Added>,
 }
 
@@ -43,6 +49,16 @@ struct Added {
 type Change<'s> = (u64, Vec<Cell<'s>>);
 
 impl Standings {
+    /// To be called before each operation, with its namespace.
+    pub(super) fn turn_to(&mut self, ns: NamespaceNumber) {
+        for row in self.ended.drain(..) {
+            self.kept.remove(&row);
+        }
+        if self.ns != ns || self.kept.len() > MOST_KEPT {
+            *self = Self { ns, ..Self::default() };
+        }
+    }
+
     /// The standing of the job in `row`, if it is known.
     pub(super) fn get(&self, row: u64) -> Option<&Standing> {
         self.kept.get(&row).map(|kept| kept.changed.as_ref().unwrap_or(&kept.read))
@@ -98,11 +114,8 @@ impl Standings {
             }
         }
         for ((mask, cells), rows) in &alike {
-            let mut rest = &rows[..];
-            while !rest.is_empty() && *mask != 0 {
-                let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
-                db.update_standings(*mask, cells, chunk)?;
-                rest = behind;
+            if *mask != 0 {
+                db.update_standings(*mask, cells, rows)?;
             }
         }
         drop(alike);
@@ -110,6 +123,9 @@ impl Standings {
             if let Some(kept) = self.kept.get_mut(&row)
                 && let Some(changed) = kept.changed.take()
             {
+                if changed.state.is_final() {
+                    self.ended.push(row);
+                }
                 kept.read = changed;
             }
         }
@@ -171,7 +187,7 @@ fn identity_cells(added: &Added) -> [Cell<'_>; 12] {
 fn change_between<'s>(before: &Standing, after: &'s Standing) -> Change<'s> {
     let (old, new) = (codec::standing_cells(before), codec::standing_cells(after));
     let mut mask = 0;
-    let mut cells = Vec::new();
+    let mut cells = Vec::with_capacity(CELLS);
     for index in 0..CELLS {
         if old[index] != new[index] {
             mask |= 1 << index;
