@@ -30,12 +30,6 @@ impl Table {
         println!("{what:<44} {ours:>12.0} {raw:>12.0} {ratio:>7.2} {:>7}{verdict}", format!("≥ {wanted}"));
     }
 
-    /// A rate beside another raw one, for whoever wants to compare with that; nothing is demanded of it.
-    pub fn beside(&self, what: &str, count: usize, ours: Duration, raw: Duration) {
-        let (ours, raw) = (per_second(count, ours), per_second(count, raw));
-        println!("{what:<44} {ours:>12.0} {raw:>12.0} {:>7.2} {:>7}", ours / raw, "-");
-    }
-
     /// A time beside the one it must not exceed by more than a factor.
     pub fn time(&mut self, what: &str, took: Duration, base: Duration, most: f64) {
         let ratio = took.as_secs_f64() / base.as_secs_f64();
