@@ -208,13 +208,10 @@ impl Db {
         for listed in jobs.chunks(MOST_LISTED).map(padded) {
             let sql = finds.entry(listed.len()).or_insert_with_key(|jobs| find_of(*jobs));
             let values = std::iter::once(ns).chain(listed);
-            let mut run = || {
-                for row in self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)? {
-                    found.push(row?);
-                }
-                Ok(())
+            let run = || -> rusqlite::Result<Vec<_>> {
+                self.raw.prepare_cached(sql)?.query_map(codec::bind(values), read)?.collect()
             };
-            run().map_err(|fault: rusqlite::Error| self.fault(&fault))?;
+            found.extend(run().map_err(|fault| self.fault(&fault))?);
         }
         Ok(found)
     }
