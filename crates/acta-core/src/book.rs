@@ -20,22 +20,52 @@ use crate::state::State;
 /// through [`crate::Rules`].
 #[derive(Clone, Debug)]
 pub struct Book {
-    queue: Queue,
+    contents: Contents,
     common: Common,
-    jobs: BTreeMap<u64, Job>,
     ids: BTreeMap<JobId, u64>,
-    lanes: BTreeMap<LaneNumber, Lane>,
-    keys: BTreeMap<Label, KeyRecord>,
-    history: Vec<Entry>,
-    signals: BTreeMap<u64, VecDeque<(Name, Json)>>,
-    steps: BTreeMap<u64, Vec<(String, Json)>>,
+    lane_numbers: BTreeMap<Label, LaneNumber>,
+    is_changed: bool,
+}
+
+/// Everything that a ledger keeps of one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The namespace.
+    pub queue: Queue,
+    /// Its jobs, by row.
+    pub jobs: BTreeMap<u64, Job>,
+    /// Its lanes that have live members or are paused.
+    pub lanes: BTreeMap<LaneNumber, Lane>,
+    /// Its deduplication keys.
+    pub keys: BTreeMap<Label, KeyRecord>,
+    /// Its record, oldest first.
+    pub history: Vec<Entry>,
+    /// Kept signals by the row of their job, oldest first.
+    pub signals: BTreeMap<u64, VecDeque<(Name, Json)>>,
+    /// Results of steps and waits by the row of their job, oldest first.
+    pub steps: BTreeMap<u64, Vec<(String, Json)>>,
+}
+
+impl Contents {
+    /// An empty namespace.
+    pub fn new(queue: Queue) -> Self {
+        Self {
+            queue,
+            jobs: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            history: Vec::new(),
+            signals: BTreeMap::new(),
+            steps: BTreeMap::new(),
+        }
+    }
 }
 
 /// What the books of one ledger have in common: a keeper of several swaps it from one to the other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Common {
-    last_number: u64,
-    last_lane: u64,
+    /// The last number that was given to a row or a place.
+    pub last_number: u64,
     /// Every definition's name that was used, by its lower-case form.
     names: BTreeMap<String, Name>,
     definitions: BTreeMap<Name, Definition>,
@@ -50,6 +80,21 @@ impl Common {
         Ok(())
     }
 
+    /// Every definition's name that was used.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.names.values()
+    }
+
+    /// The definitions that were registered.
+    pub fn definitions(&self) -> impl Iterator<Item = &Definition> {
+        self.definitions.values()
+    }
+
+    /// Takes note of a name that is used.
+    pub fn add_name(&mut self, name: &Name) {
+        self.names.insert(name.as_str().to_ascii_lowercase(), name.clone());
+    }
+
     fn check_name(&self, name: &Name) -> Result<()> {
         match self.names.get(&name.as_str().to_ascii_lowercase()) {
             Some(existing) if existing != name => {
@@ -58,75 +103,86 @@ impl Common {
             _ => Ok(()),
         }
     }
-
-    fn add_name(&mut self, name: &Name) {
-        self.names.insert(name.as_str().to_ascii_lowercase(), name.clone());
-    }
 }
 
 impl Book {
     /// An empty book of `namespace`.
     pub fn new(namespace: Namespace) -> Self {
-        Self {
-            queue: Queue { namespace, settings: QueueSettings::default(), paused: false },
-            common: Common::default(),
-            jobs: BTreeMap::new(),
-            ids: BTreeMap::new(),
-            lanes: BTreeMap::new(),
-            keys: BTreeMap::new(),
-            history: Vec::new(),
-            signals: BTreeMap::new(),
-            steps: BTreeMap::new(),
-        }
+        let queue = Queue { namespace, settings: QueueSettings::default(), paused: false };
+        Self::open(Contents::new(queue), Common::default())
+    }
+
+    /// The book of what was kept.
+    pub fn open(contents: Contents, common: Common) -> Self {
+        let ids = contents.jobs.values().map(|job| (job.identity.id.clone(), job.row)).collect();
+        let lane_numbers = contents.lanes.values().map(|lane| (lane.name.clone(), lane.number)).collect();
+        Self { contents, common, ids, lane_numbers, is_changed: false }
+    }
+
+    /// What is to be kept.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Whether anything was changed since it was opened.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
     }
 
     /// Sets what the queue says about its jobs.
     pub fn set_settings(&mut self, settings: QueueSettings) {
-        self.queue.settings = settings;
+        self.changed().queue.settings = settings;
     }
 
     /// What it has in common with the other books of its ledger.
+    pub fn common(&self) -> &Common {
+        &self.common
+    }
+
+    /// The same, to be swapped or changed.
     pub fn common_mut(&mut self) -> &mut Common {
         &mut self.common
     }
 
-    /// All jobs, by row.
-    pub fn jobs(&self) -> impl DoubleEndedIterator<Item = &Job> {
-        self.jobs.values()
-    }
-
     /// The job with this id.
     pub fn job(&self, id: &JobId) -> Option<&Job> {
-        self.ids.get(id).and_then(|row| self.jobs.get(row))
+        self.ids.get(id).and_then(|row| self.contents.jobs.get(row))
     }
 
     /// The record of the job in `row`, oldest first.
     pub fn history(&self, row: u64) -> impl Iterator<Item = &Entry> {
-        self.history.iter().filter(move |entry| entry.row == Some(row))
+        self.contents.history.iter().filter(move |entry| entry.row == Some(row))
     }
 
     /// The lanes, by name.
     pub fn lanes(&self) -> BTreeMap<&Label, &Lane> {
-        self.lanes.values().map(|lane| (&lane.name, lane)).collect()
+        self.contents.lanes.values().map(|lane| (&lane.name, lane)).collect()
+    }
+
+    /// The contents, to be changed.
+    fn changed(&mut self) -> &mut Contents {
+        self.is_changed = true;
+        &mut self.contents
     }
 
     fn at(&self, row: u64) -> Result<&Job> {
-        self.jobs.get(&row).ok_or_else(|| missing(row))
+        self.contents.jobs.get(&row).ok_or_else(|| missing(row))
     }
 
     fn at_mut(&mut self, row: u64) -> Result<&mut Job> {
-        self.jobs.get_mut(&row).ok_or_else(|| missing(row))
+        self.changed().jobs.get_mut(&row).ok_or_else(|| missing(row))
     }
 
     /// Live jobs of the lane, by place.
     fn members(&self, number: LaneNumber) -> Vec<&Job> {
-        let mut members: Vec<&Job> = self.jobs.values().filter(|job| job.standing.lane == Some(number)).collect();
+        let in_lane = |job: &&Job| job.standing.lane == Some(number);
+        let mut members: Vec<&Job> = self.contents.jobs.values().filter(in_lane).collect();
         members.sort_by_key(|job| job.standing.place);
         members
     }
 
     fn live(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.values().filter(|job| !job.standing.state.is_final())
+        self.contents.jobs.values().filter(|job| !job.standing.state.is_final())
     }
 }
 
@@ -144,11 +200,11 @@ fn row_and_standing(job: &Job) -> (u64, Standing) {
 
 impl Rows for Book {
     fn queue(&self) -> &Queue {
-        &self.queue
+        &self.contents.queue
     }
 
     fn set_queue_paused(&mut self, paused: bool) -> Result<()> {
-        self.queue.paused = paused;
+        self.changed().queue.paused = paused;
         Ok(())
     }
 
@@ -167,7 +223,7 @@ impl Rows for Book {
             self.common.add_name(name);
         }
         self.ids.insert(job.identity.id.clone(), job.row);
-        self.jobs.insert(job.row, job);
+        self.changed().jobs.insert(job.row, job);
         Ok(())
     }
 
@@ -198,10 +254,10 @@ impl Rows for Book {
     }
 
     fn delete(&mut self, row: u64) -> Result<()> {
-        if let Some(job) = self.jobs.remove(&row) {
+        if let Some(job) = self.changed().jobs.remove(&row) {
             self.ids.remove(&job.identity.id);
         }
-        self.history.retain(|entry| entry.row != Some(row));
+        self.contents.history.retain(|entry| entry.row != Some(row));
         self.forget(row)
     }
 
@@ -209,7 +265,7 @@ impl Rows for Book {
 
     fn tallies(&mut self) -> Result<Tallies> {
         let mut tallies = Tallies::new();
-        for job in self.jobs.values() {
+        for job in self.contents.jobs.values() {
             *tallies.entry(job.standing.tally()).or_default() += 1;
         }
         Ok(tallies)
@@ -268,34 +324,36 @@ impl Rows for Book {
 
     fn prunable(&mut self, now: Timestamp, limit: usize) -> Result<Vec<(u64, Standing)>> {
         let is_over = |job: &&Job| job.standing.prune_at.is_some_and(|at| at <= now);
-        let mut over: Vec<&Job> = self.jobs.values().filter(is_over).collect();
+        let mut over: Vec<&Job> = self.contents.jobs.values().filter(is_over).collect();
         over.sort_by_key(|job| (job.standing.prune_at, job.row));
         Ok(over.into_iter().take(limit).map(row_and_standing).collect())
     }
 
     fn lane(&mut self, name: &Label) -> Result<Option<Lane>> {
-        Ok(self.lanes.values().find(|lane| lane.name == *name).cloned())
+        Ok(self.lane_numbers.get(name).and_then(|number| self.contents.lanes.get(number)).cloned())
     }
 
     fn lane_numbered(&mut self, number: LaneNumber) -> Result<Lane> {
-        self.lanes.get(&number).cloned().ok_or_else(|| missing(number.0))
+        self.contents.lanes.get(&number).cloned().ok_or_else(|| missing(number.0))
     }
 
     fn add_lane(&mut self, name: &Label) -> Result<Lane> {
-        self.common.last_lane += 1;
-        let number = LaneNumber(self.common.last_lane);
-        let lane = Lane { number, name: name.clone(), live: 0, paused: false };
-        self.lanes.insert(number, lane.clone());
+        let last = self.contents.lanes.last_key_value().map_or(0, |(number, _)| number.0);
+        let lane = Lane { number: LaneNumber(last + 1), name: name.clone(), live: 0, paused: false };
+        self.lane_numbers.insert(name.clone(), lane.number);
+        self.changed().lanes.insert(lane.number, lane.clone());
         Ok(lane)
     }
 
     fn save_lane(&mut self, lane: &Lane) -> Result<()> {
-        self.lanes.insert(lane.number, lane.clone());
+        self.changed().lanes.insert(lane.number, lane.clone());
         Ok(())
     }
 
     fn remove_lane(&mut self, number: LaneNumber) -> Result<()> {
-        self.lanes.remove(&number);
+        if let Some(lane) = self.changed().lanes.remove(&number) {
+            self.lane_numbers.remove(&lane.name);
+        }
         Ok(())
     }
 
@@ -310,58 +368,59 @@ impl Rows for Book {
     }
 
     fn key(&mut self, key: &Label) -> Result<Option<KeyRecord>> {
-        Ok(self.keys.get(key).cloned())
+        Ok(self.contents.keys.get(key).cloned())
     }
 
     fn save_key(&mut self, key: &Label, record: &KeyRecord) -> Result<()> {
-        self.keys.insert(key.clone(), record.clone());
+        self.changed().keys.insert(key.clone(), record.clone());
         Ok(())
     }
 
     fn remove_key(&mut self, key: &Label) -> Result<()> {
-        self.keys.remove(key);
+        self.changed().keys.remove(key);
         Ok(())
     }
 
     fn remove_expired_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
         let expired = |record: &KeyRecord| record.expires_at.filter(|&at| at <= now);
         let over: BTreeSet<(Timestamp, Label)> =
-            self.keys.iter().filter_map(|(key, record)| Some((expired(record)?, key.clone()))).collect();
+            self.contents.keys.iter().filter_map(|(key, record)| Some((expired(record)?, key.clone()))).collect();
         let gone: Vec<_> = over.into_iter().take(limit).collect();
         for (_, key) in &gone {
-            self.keys.remove(key);
+            self.changed().keys.remove(key);
         }
         Ok(gone.len())
     }
 
     fn record(&mut self, entry: &Entry) -> Result<()> {
-        self.history.push(entry.clone());
+        self.changed().history.push(entry.clone());
         Ok(())
     }
 
     fn push_signal(&mut self, row: u64, name: &Name, payload: &Json) -> Result<()> {
-        self.signals.entry(row).or_default().push_back((name.clone(), payload.clone()));
+        self.changed().signals.entry(row).or_default().push_back((name.clone(), payload.clone()));
         Ok(())
     }
 
     fn pop_signal(&mut self, row: u64, name: &Name) -> Result<Option<Json>> {
-        let Some(kept) = self.signals.get_mut(&row) else { return Ok(None) };
-        let oldest = kept.iter().position(|(kept, _)| kept == name);
-        Ok(oldest.and_then(|index| kept.remove(index)).map(|(_, payload)| payload))
+        let oldest = |kept: &VecDeque<(Name, Json)>| kept.iter().position(|(kept, _)| kept == name);
+        let Some(index) = self.contents.signals.get(&row).and_then(oldest) else { return Ok(None) };
+        let kept = self.changed().signals.entry(row).or_default();
+        Ok(kept.remove(index).map(|(_, payload)| payload))
     }
 
     fn steps(&mut self, row: u64) -> Result<Vec<(String, Json)>> {
-        Ok(self.steps.get(&row).cloned().unwrap_or_default())
+        Ok(self.contents.steps.get(&row).cloned().unwrap_or_default())
     }
 
     fn save_step(&mut self, row: u64, name: &str, value: &Json) -> Result<()> {
-        self.steps.entry(row).or_default().push((name.to_owned(), value.clone()));
+        self.changed().steps.entry(row).or_default().push((name.to_owned(), value.clone()));
         Ok(())
     }
 
     fn forget(&mut self, row: u64) -> Result<()> {
-        self.signals.remove(&row);
-        self.steps.remove(&row);
+        self.changed().signals.remove(&row);
+        self.contents.steps.remove(&row);
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ pub mod policy;
 pub mod random;
 pub mod rows;
 pub mod rules;
+pub mod shelf;
 pub mod state;
 pub mod store;
 pub mod transition;

@@ -37,7 +37,7 @@ pub async fn violations(store: &dyn Store) -> Result<Vec<String>, Error> {
             wrong.push(format!("lane {lane:?} of {namespace} has {heads} heads among {live} live members"));
         }
     }
-    for (queue, tallies) in store.queues().await? {
+    for (queue, tallies) in store.queues().await?.queues {
         let path = queue.namespace.to_string();
         let counted: BTreeMap<Tally, u64> =
             counts.iter().filter(|((of, _), _)| *of == path).map(|((_, tally), count)| (*tally, *count)).collect();

@@ -4,6 +4,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::name::{Family, Label, Namespace};
+use crate::rows::{Queue, Tallies};
 use crate::state::State;
 
 /// A job and where it is.
@@ -77,4 +78,15 @@ pub struct Page {
     pub jobs: Vec<Found>,
     /// Where the next page begins, if there may be one.
     pub next: Option<u64>,
+    /// Namespaces that can't be read, and why; the jobs of the others are here all the same.
+    pub unreadable: Vec<Error>,
+}
+
+/// All namespaces of a ledger.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overview {
+    /// Each with its counts, by path.
+    pub queues: Vec<(Queue, Tallies)>,
+    /// Namespaces that can't be read, and why.
+    pub unreadable: Vec<Error>,
 }

@@ -15,11 +15,11 @@ use crate::history::Entry;
 use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Namespace};
-use crate::rows::{Lane, Queue, Tallies};
+use crate::rows::Lane;
 
 pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
-pub use list::{Found, JobFilter, Page};
+pub use list::{Found, JobFilter, Overview, Page};
 pub use operate::{Action, Define, Hold, Operated, Operation};
 pub use report::{Beat, Heartbeats, News, Report};
 pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
@@ -66,5 +66,5 @@ pub trait Store: Send + Sync {
     /// The lanes of a namespace that have live members or are paused, by name, from after `after` on.
     async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>>;
     /// All namespaces with their counts.
-    async fn queues(&self) -> Result<Vec<(Queue, Tallies)>>;
+    async fn queues(&self) -> Result<Overview>;
 }

@@ -33,7 +33,7 @@ pub(super) fn page(session: &mut Session<'_>, filter: &JobFilter) -> Result<Page
             None => return Err(acta_core::Error::not_found("queue", &namespace.to_string())),
         },
     };
-    let mut page = Page { jobs: Vec::new(), next: None };
+    let mut page = Page { jobs: Vec::new(), next: None, unreadable: Vec::new() };
     let mut before = filter.after_row;
     loop {
         let chunk = rows_before(session, filter, ns, before)?;

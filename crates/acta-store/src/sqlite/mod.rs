@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex};
 use acta_core::explain::Explanation;
 use acta_core::history::Entry;
 use acta_core::random::Random;
-use acta_core::rows::{Lane, Queue, Tallies};
+use acta_core::rows::Lane;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation, Page,
-    Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
+    Overview, Page, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
@@ -246,7 +246,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn queues(&self) -> Result<Vec<(Queue, Tallies)>> {
+    async fn queues(&self) -> Result<Overview> {
         self.reader
             .run(move |session| {
                 let rows = session.db.all(statement!("namespaces"), [], session::queue_columns)?;
@@ -256,7 +256,7 @@ impl Store for SqliteStore {
                     let tallies = acta_core::Rows::tallies(&mut SqlRows::new(session, ns, queue.clone()))?;
                     queues.push((queue, tallies));
                 }
-                Ok(queues)
+                Ok(Overview { queues, unreadable: Vec::new() })
             })
             .await
     }

@@ -151,7 +151,7 @@ pub async fn c035_each_job_has_the_lease_it_asks_for(desk: Desk) {
 pub async fn c045_a_lost_job_is_in_one_state_at_all_times(desk: Desk) {
     desk.add(Q, (0..5).map(|_| new_job()).collect()).await;
     let count = async || {
-        let queues = desk.store.queues().await.unwrap();
+        let queues = desk.store.queues().await.unwrap().queues;
         queues[0].1.values().sum::<u64>()
     };
     for _ in 0..8 {

@@ -34,7 +34,7 @@ pub async fn c017_a_job_has_one_end(desk: Desk) {
     assert!(answers[1].as_ref().unwrap_err().is_refused());
     let item = desk.item(&id).await;
     assert_eq!((item.status, item.output, item.exception), ("successful", Some(json("1")), None));
-    assert_eq!(desk.store.queues().await.unwrap()[0].1.values().sum::<u64>(), 1);
+    assert_eq!(desk.store.queues().await.unwrap().queues[0].1.values().sum::<u64>(), 1);
 }
 
 /// A wave without members is settled at once, and an empty batch adds nothing.

@@ -1,0 +1,314 @@
+//! A ledger of whole books: every verb of [`crate::Store`], over something that keeps books.
+
+mod shared;
+
+use std::sync::Arc;
+
+use crate::book::{Book, Common, Contents};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::explain::Explanation;
+use crate::history::Entry;
+use crate::id::JobId;
+use crate::job::Job;
+use crate::json::Json;
+use crate::name::{Label, Namespace};
+use crate::policy::QueueSettings;
+use crate::random::Random;
+use crate::rows::{Lane, Queue, Rows};
+use crate::rules::Rules;
+use crate::store::{
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
+    Overview, Page, Report, SettleAnswer, Wave,
+};
+
+pub use shared::{Access, Shared};
+
+/// Keeps the books of one ledger, each as a whole.
+pub trait Keeper {
+    /// The namespaces that there are.
+    fn namespaces(&mut self) -> Result<Vec<Namespace>>;
+    /// What a namespace holds; `None` if there is none of exactly this name.
+    fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>>;
+    /// Keeps a namespace; durable when it returns.
+    fn save(&mut self, contents: &Contents) -> Result<()>;
+    /// What all books have in common.
+    fn common(&mut self) -> Result<Common>;
+    /// Keeps it; durable when it returns.
+    fn save_common(&mut self, common: &Common) -> Result<()>;
+}
+
+/// The verbs of a ledger over a [`Keeper`].
+///
+/// Whoever calls them sees to it that nobody else uses the same books meanwhile, if only one that writes.
+pub struct Shelf<K> {
+    /// What keeps the books.
+    pub keeper: K,
+    clock: Arc<dyn Clock>,
+    random: Box<dyn Random>,
+}
+
+impl<K: std::fmt::Debug> std::fmt::Debug for Shelf<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shelf").field("keeper", &self.keeper).finish_non_exhaustive()
+    }
+}
+
+impl<K: Keeper> Shelf<K> {
+    /// The ledger of a keeper.
+    pub fn new(keeper: K, clock: Arc<dyn Clock>, random: Box<dyn Random>) -> Self {
+        Self { keeper, clock, random }
+    }
+
+    /// The book of a namespace, if there is one. A name that differs from another only by case is refused.
+    fn find(&mut self, namespace: &Namespace) -> Result<Option<Book>> {
+        if let Some(contents) = self.keeper.load(namespace)? {
+            return Ok(Some(Book::open(contents, self.keeper.common()?)));
+        }
+        let path = namespace.to_string();
+        for other in self.keeper.namespaces()? {
+            let existing = other.to_string();
+            if existing != path && existing.eq_ignore_ascii_case(&path) {
+                return Err(Error::CaseDiffers { what: "queue", given: path, existing });
+            }
+        }
+        Ok(None)
+    }
+
+    fn book(&mut self, namespace: &Namespace) -> Result<Book> {
+        self.find(namespace)?.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
+    }
+
+    fn find_or_new(&mut self, namespace: &Namespace) -> Result<(Book, bool)> {
+        if let Some(book) = self.find(namespace)? {
+            return Ok((book, false));
+        }
+        let queue = Queue { namespace: namespace.clone(), settings: QueueSettings::default(), paused: false };
+        Ok((Book::open(Contents::new(queue), self.keeper.common()?), true))
+    }
+
+    /// The book that the job is in.
+    fn locate(&mut self, id: &JobId) -> Result<Book> {
+        let mut namespaces = self.keeper.namespaces()?;
+        // An id begins with the name of the queue that it was made for.
+        let may_be_its = |namespace: &Namespace| {
+            id.as_str().strip_prefix(namespace.name().as_str()).is_some_and(|rest| rest.starts_with('-'))
+        };
+        namespaces.sort_by_key(|namespace| !may_be_its(namespace));
+        let mut unreadable = None;
+        for namespace in namespaces {
+            match self.find(&namespace) {
+                Ok(Some(book)) if book.job(id).is_some() => return Ok(book),
+                Ok(_) => {}
+                // It may be in there; or in another one, which goes on.
+                Err(fault) => unreadable = unreadable.or(Some(fault)),
+            }
+        }
+        Err(unreadable.unwrap_or_else(|| Error::not_found("job", id.as_str())))
+    }
+
+    /// Runs a verb; what it did to a book is kept if it succeeds, and only then.
+    fn run<T>(
+        &mut self,
+        mut book: Book,
+        is_new: bool,
+        verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>,
+    ) -> Result<T> {
+        let before = book.common().clone();
+        let answer = verb(&mut Rules::new(&mut book, self.clock.now(), self.random.as_mut()))?;
+        if *book.common() != before {
+            // First: a number that was given and not used is no harm, one that is given twice is.
+            self.keeper.save_common(book.common())?;
+        }
+        if book.is_changed() || is_new {
+            self.keeper.save(book.contents())?;
+        }
+        Ok(answer)
+    }
+
+    fn on<T>(&mut self, namespace: &Namespace, verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>) -> Result<T> {
+        let book = self.book(namespace)?;
+        self.run(book, false, verb)
+    }
+
+    /// [`crate::Store::enqueue`].
+    pub fn enqueue(&mut self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
+        let (book, is_new) = self.find_or_new(&enqueue.namespace)?;
+        self.run(book, is_new, |rules| rules.enqueue(&enqueue.jobs))
+    }
+
+    /// [`crate::Store::claim`].
+    pub fn claim(&mut self, claim: &Claim) -> Result<ClaimAnswer> {
+        match self.find(&claim.namespace)? {
+            None => Ok(ClaimAnswer::no_such_queue(claim)),
+            Some(book) => self.run(book, false, |rules| rules.claim(claim)),
+        }
+    }
+
+    /// [`crate::Store::settle`].
+    pub fn settle(&mut self, wave: &Wave) -> Result<Vec<Result<SettleAnswer>>> {
+        self.on(&wave.namespace, |rules| rules.settle(&wave.settlements))
+    }
+
+    /// [`crate::Store::exchange`].
+    pub fn exchange(&mut self, wave: &Wave, claim: &Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
+        if wave.namespace != claim.namespace {
+            let why = "is not the namespace of the claim";
+            return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
+        }
+        match self.find(&wave.namespace)? {
+            None => Ok((wave.no_such_queue(), ClaimAnswer::no_such_queue(claim))),
+            Some(book) => self.run(book, false, |rules| rules.exchange(&wave.settlements, claim)),
+        }
+    }
+
+    /// [`crate::Store::heartbeat`].
+    pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
+        self.on(&beats.namespace, |rules| rules.heartbeat(beats))
+    }
+
+    /// [`crate::Store::report`].
+    pub fn report(&mut self, report: &Report) -> Result<()> {
+        self.on(&report.namespace, |rules| rules.report(report))
+    }
+
+    /// [`crate::Store::operate`].
+    pub fn operate(&mut self, operation: &Operation) -> Result<Vec<Result<Operated>>> {
+        self.on(&operation.namespace, |rules| rules.operate(operation))
+    }
+
+    /// [`crate::Store::hold`].
+    pub fn hold(&mut self, hold: &Hold) -> Result<()> {
+        self.on(&hold.namespace, |rules| rules.hold(hold))
+    }
+
+    /// [`crate::Store::recover`].
+    pub fn recover(&mut self, namespace: &Namespace) -> Result<usize> {
+        self.on(namespace, |rules| Ok(rules.recover()?.len()))
+    }
+
+    /// [`crate::Store::prune`].
+    pub fn prune(&mut self, namespace: &Namespace, limit: usize) -> Result<(usize, usize)> {
+        self.on(namespace, |rules| rules.prune(limit))
+    }
+
+    /// [`crate::Store::define`].
+    pub fn define(&mut self, define: Define) -> Result<()> {
+        define.check()?;
+        match define {
+            Define::Job(definition) => {
+                let mut common = self.keeper.common()?;
+                common.define(definition)?;
+                self.keeper.save_common(&common)
+            }
+            Define::Queue(namespace, settings) => {
+                let (mut book, _) = self.find_or_new(&namespace)?;
+                book.set_settings(settings);
+                self.keeper.save(book.contents())
+            }
+        }
+    }
+
+    /// [`crate::Store::job`].
+    pub fn job(&mut self, id: &JobId) -> Result<Found> {
+        let mut book = self.locate(id)?;
+        let namespace = book.queue().namespace.clone();
+        let job = self.look(&mut book, |rules| rules.job(id))?;
+        Ok(Found { namespace, job })
+    }
+
+    /// Runs a verb that changes nothing.
+    fn look<T>(&mut self, book: &mut Book, verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>) -> Result<T> {
+        verb(&mut Rules::new(book, self.clock.now(), self.random.as_mut()))
+    }
+
+    /// [`crate::Store::key_holder`].
+    pub fn key_holder(&mut self, namespace: &Namespace, key: &Label) -> Result<Option<JobId>> {
+        match self.find(namespace)? {
+            None => Ok(None),
+            Some(mut book) => self.look(&mut book, |rules| rules.key_holder(key)),
+        }
+    }
+
+    /// [`crate::Store::jobs`].
+    pub fn jobs(&mut self, filter: &JobFilter) -> Result<Page> {
+        filter.check()?;
+        let mut page = Page { jobs: Vec::new(), next: None, unreadable: Vec::new() };
+        let mut books = Vec::new();
+        match &filter.namespace {
+            Some(namespace) => books.push(self.book(namespace)?),
+            None => {
+                for namespace in self.keeper.namespaces()? {
+                    match self.find(&namespace) {
+                        Ok(book) => books.extend(book),
+                        Err(fault) => page.unreadable.push(fault),
+                    }
+                }
+            }
+        }
+        for book in &books {
+            let Contents { queue, jobs, .. } = book.contents();
+            let found = jobs.values().filter(|job| takes(filter, &queue.namespace, job));
+            page.jobs.extend(found.map(|job| Found { namespace: queue.namespace.clone(), job: job.clone() }));
+        }
+        page.jobs.sort_by_key(|found| std::cmp::Reverse(found.job.row));
+        let limit = filter.limit.clamp(1, 1_000);
+        page.jobs.truncate(limit);
+        page.next = page.jobs.last().filter(|_| page.jobs.len() == limit).map(|last| last.job.row);
+        Ok(page)
+    }
+
+    /// [`crate::Store::history`].
+    pub fn history(&mut self, id: &JobId) -> Result<Vec<Entry>> {
+        let book = self.locate(id)?;
+        let row = book.job(id).map_or(0, |job| job.row);
+        Ok(book.history(row).cloned().collect())
+    }
+
+    /// [`crate::Store::steps`].
+    pub fn steps(&mut self, id: &JobId) -> Result<Vec<(String, Json)>> {
+        let mut book = self.locate(id)?;
+        self.look(&mut book, |rules| rules.steps(id))
+    }
+
+    /// [`crate::Store::explain`].
+    pub fn explain(&mut self, id: &JobId) -> Result<Explanation> {
+        let mut book = self.locate(id)?;
+        self.look(&mut book, |rules| rules.explain(id))
+    }
+
+    /// [`crate::Store::lanes`].
+    pub fn lanes(&mut self, namespace: &Namespace, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
+        let book = self.book(namespace)?;
+        let lanes = book.lanes();
+        let wanted = lanes.into_iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
+        Ok(wanted.take(limit).map(|(_, lane)| lane.clone()).collect())
+    }
+
+    /// [`crate::Store::queues`].
+    pub fn queues(&mut self) -> Result<Overview> {
+        let mut overview = Overview::default();
+        for namespace in self.keeper.namespaces()? {
+            match self.find(&namespace) {
+                Ok(None) => {}
+                Ok(Some(mut book)) => {
+                    let tallies = book.tallies()?;
+                    overview.queues.push((book.queue().clone(), tallies));
+                }
+                Err(fault) => overview.unreadable.push(fault),
+            }
+        }
+        // By path, as a database would sort it, upper and lower case alike.
+        overview.queues.sort_by_key(|(queue, _)| queue.namespace.to_string().to_ascii_lowercase());
+        Ok(overview)
+    }
+}
+
+fn takes(filter: &JobFilter, namespace: &Namespace, job: &Job) -> bool {
+    let Job { row, identity, standing, .. } = job;
+    filter.takes_status(namespace, standing.state, standing.business)
+        && filter.lane.as_ref().is_none_or(|lane| identity.lane.as_ref() == Some(lane))
+        && filter.key.as_ref().is_none_or(|key| identity.key.as_ref() == Some(key))
+        && filter.since.is_none_or(|since| identity.created_at >= since)
+        && filter.after_row.is_none_or(|after| *row < after)
+}

@@ -1,0 +1,119 @@
+//! A shelf that many callers share is a store.
+
+use std::future::Future;
+
+use async_trait::async_trait;
+
+use super::{Keeper, Shelf};
+use crate::error::Result;
+use crate::explain::Explanation;
+use crate::history::Entry;
+use crate::id::JobId;
+use crate::json::Json;
+use crate::name::{Label, Namespace};
+use crate::rows::Lane;
+use crate::store::{
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
+    Overview, Page, Report, SettleAnswer, Store, Wave,
+};
+
+/// What a verb does to the books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads them.
+    Look,
+    /// It may change them: nobody else may meanwhile.
+    Change,
+}
+
+/// Lets many callers use one shelf, one after the other. Whatever does is a [`Store`].
+pub trait Shared: Send + Sync {
+    /// What keeps the books.
+    type Keeper: Keeper;
+
+    /// Runs one verb.
+    fn run<T: Send + 'static>(
+        &self,
+        access: Access,
+        verb: impl FnOnce(&mut Shelf<Self::Keeper>) -> Result<T> + Send + 'static,
+    ) -> impl Future<Output = Result<T>> + Send;
+}
+
+#[async_trait]
+impl<S: Shared> Store for S {
+    async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
+        self.run(Access::Change, move |shelf| shelf.enqueue(&enqueue)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
+        self.run(Access::Change, move |shelf| shelf.claim(&claim)).await
+    }
+
+    async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>> {
+        self.run(Access::Change, move |shelf| shelf.settle(&wave)).await
+    }
+
+    async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
+        self.run(Access::Change, move |shelf| shelf.exchange(&wave, &claim)).await
+    }
+
+    async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
+        self.run(Access::Change, move |shelf| shelf.heartbeat(&beats)).await
+    }
+
+    async fn report(&self, report: Report) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.report(&report)).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>> {
+        self.run(Access::Change, move |shelf| shelf.operate(&operation)).await
+    }
+
+    async fn hold(&self, hold: Hold) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.hold(&hold)).await
+    }
+
+    async fn recover(&self, namespace: Namespace) -> Result<usize> {
+        self.run(Access::Change, move |shelf| shelf.recover(&namespace)).await
+    }
+
+    async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)> {
+        self.run(Access::Change, move |shelf| shelf.prune(&namespace, limit)).await
+    }
+
+    async fn define(&self, define: Define) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.define(define)).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Found> {
+        self.run(Access::Look, move |shelf| shelf.job(&id)).await
+    }
+
+    async fn key_holder(&self, namespace: Namespace, key: Label) -> Result<Option<JobId>> {
+        self.run(Access::Look, move |shelf| shelf.key_holder(&namespace, &key)).await
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Page> {
+        self.run(Access::Look, move |shelf| shelf.jobs(&filter)).await
+    }
+
+    async fn history(&self, id: JobId) -> Result<Vec<Entry>> {
+        self.run(Access::Look, move |shelf| shelf.history(&id)).await
+    }
+
+    async fn steps(&self, id: JobId) -> Result<Vec<(String, Json)>> {
+        self.run(Access::Look, move |shelf| shelf.steps(&id)).await
+    }
+
+    async fn explain(&self, id: JobId) -> Result<Explanation> {
+        self.run(Access::Look, move |shelf| shelf.explain(&id)).await
+    }
+
+    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>> {
+        self.run(Access::Look, move |shelf| shelf.lanes(&namespace, after.as_ref(), limit)).await
+    }
+
+    async fn queues(&self) -> Result<Overview> {
+        self.run(Access::Look, |shelf| shelf.queues()).await
+    }
+}
