@@ -4,10 +4,14 @@
 //! rows are kept and how a change becomes durable.
 
 pub mod failpoint;
+#[cfg(feature = "file")]
+pub mod file;
 pub mod filesystem;
 pub mod random;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(feature = "file")]
+pub use file::FileStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -182,7 +182,7 @@ fn is_ahead(instant: Option<Timestamp>, now: Timestamp) -> bool {
 }
 
 /// Eight bytes of the SHA-256 of a text: equal for equal texts on every substrate and release.
-pub(crate) fn digest(json: &Json) -> i64 {
+pub fn digest(json: &Json) -> i64 {
     digest_text(json.as_str())
 }
 

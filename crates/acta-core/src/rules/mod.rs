@@ -14,6 +14,8 @@ mod prune;
 mod report;
 mod settle;
 
+pub use enqueue::digest;
+
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::history::{Entry, Happening};

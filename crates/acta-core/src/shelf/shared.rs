@@ -29,7 +29,7 @@ pub enum Access {
 /// Lets many callers use one shelf, one after the other. Whatever does is a [`Store`].
 pub trait Shared: Send + Sync {
     /// What keeps the books.
-    type Keeper: Keeper;
+    type Keeper: Keeper + 'static;
 
     /// Runs one verb.
     fn run<T: Send + 'static>(
@@ -114,6 +114,6 @@ impl<S: Shared> Store for S {
     }
 
     async fn queues(&self) -> Result<Overview> {
-        self.run(Access::Look, |shelf| shelf.queues()).await
+        self.run(Access::Look, Shelf::queues).await
     }
 }

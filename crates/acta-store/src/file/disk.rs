@@ -1,0 +1,116 @@
+//! How a file is replaced so that it is there whole, before and after, whatever dies.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use acta_core::{Error, Result};
+
+use crate::failpoint::failpoint;
+
+/// How long a change waits for the others before it gives up.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it sleeps between two looks.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// The tick lock: whoever has it is the only one that changes files of this root. It goes with its process.
+#[derive(Debug)]
+pub(super) struct Tick(File);
+
+impl Tick {
+    /// Waits for the lock of `root`, a folder that is there.
+    pub(super) fn take(root: &Path) -> Result<Self> {
+        let path = root.join(".lock");
+        // Never renamed or removed: all lock the same file.
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|fault| unavailable(&path, fault))?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
+                Err(TryLockError::WouldBlock) => {
+                    let why = format!("another process has kept the lock for {} s", PATIENCE.as_secs());
+                    return Err(Error::Unavailable { place: path.display().to_string(), why });
+                }
+                Err(TryLockError::Error(fault)) => return Err(unavailable(&path, fault)),
+            }
+        }
+    }
+}
+
+impl Drop for Tick {
+    fn drop(&mut self) {
+        // It would go with the file's handle, too.
+        let _ = self.0.unlock();
+    }
+}
+
+pub(super) fn unavailable(path: &Path, fault: impl std::fmt::Display) -> Error {
+    Error::Unavailable { place: path.display().to_string(), why: fault.to_string() }
+}
+
+/// The bytes of a file; `None` if it is not there.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(fault) if matches!(fault.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(fault) => Err(unavailable(path, fault)),
+    }
+}
+
+/// Replaces what is in a file, durably; only who has the lock may.
+pub(super) fn replace(path: &Path, bytes: &[u8], _tick: &Tick) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    make_folder(folder)?;
+    let beside = beside(path);
+    let written = write_new(&beside, bytes, path);
+    if written.is_err() {
+        // What could not be written whole is of no use.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written.map_err(|fault| unavailable(&beside, fault))?;
+    std::fs::rename(&beside, path).map_err(|fault| unavailable(path, fault))?;
+    failpoint("rename");
+    sync_folder(folder)?;
+    failpoint("folder");
+    Ok(())
+}
+
+/// Where the new contents of a file are written before they take its place.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.new"))
+}
+
+fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<()> {
+    let mut file = File::create(beside)?;
+    file.write_all(bytes)?;
+    failpoint("write");
+    if let Ok(old) = std::fs::metadata(old) {
+        file.set_permissions(old.permissions())?;
+    }
+    file.sync_all()?;
+    failpoint("fsync");
+    Ok(())
+}
+
+fn sync_folder(folder: &Path) -> Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    File::open(folder).and_then(|handle| handle.sync_all()).map_err(|fault| unavailable(folder, fault))
+}
+
+/// Makes a folder and those above it, each of them durably.
+pub(super) fn make_folder(folder: &Path) -> Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let above = folder.parent().unwrap_or(Path::new("."));
+    make_folder(above)?;
+    match std::fs::create_dir(folder) {
+        Ok(()) => sync_folder(above),
+        Err(fault) if fault.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(fault) => Err(unavailable(folder, fault)),
+    }
+}

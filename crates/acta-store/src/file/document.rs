@@ -1,0 +1,277 @@
+//! A namespace as a text: the items as everybody sees them, and beside them what else the ledger keeps.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use acta_core::book::{Common, Contents};
+use acta_core::history::Entry;
+use acta_core::job::{KeyHold, Settled};
+use acta_core::rows::{KeyRecord, Lane, Queue};
+use acta_core::{Backoff, Item, Job, JobId, Json, Label, Name, Namespace, QueueSettings, Span, State, Timestamp};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::line;
+use super::mend;
+use super::text::{self, Fields, Flaw, Members, Unknown};
+
+/// What a file holds: what the ledger understands, and the members that somebody else put there.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) contents: Contents,
+    pub(super) unknown: UnknownMembers,
+}
+
+/// Members that nobody here knows: of the file, and of each item.
+#[derive(Debug, Default)]
+pub(super) struct UnknownMembers {
+    pub(super) of_file: Unknown,
+    pub(super) of_items: BTreeMap<JobId, Unknown>,
+}
+
+/// What the ledger knows of an item and does not show in it; only what can't be told from the item itself.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Aside {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) row: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) place: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) backoff: Option<Backoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retention: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prune_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key_hold: Option<Hold>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) settled: Option<Mark>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) wait: Option<Name>,
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) signals: VecDeque<(Name, Json)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) steps: Vec<(String, Json)>,
+}
+
+/// How a job holds its deduplication key, where that is not until its tombstone expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Hold {
+    None,
+    WhileLive,
+    Kept,
+}
+
+impl From<KeyHold> for Hold {
+    fn from(hold: KeyHold) -> Self {
+        match hold {
+            KeyHold::None => Self::None,
+            KeyHold::WhileLive => Self::WhileLive,
+            KeyHold::Kept => Self::Kept,
+        }
+    }
+}
+
+impl From<Hold> for KeyHold {
+    fn from(hold: Hold) -> Self {
+        match hold {
+            Hold::None => Self::None,
+            Hold::WhileLive => Self::WhileLive,
+            Hold::Kept => Self::Kept,
+        }
+    }
+}
+
+/// How the last claim was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Mark {
+    outcome: i64,
+    state: State,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run_at: Option<Timestamp>,
+}
+
+impl From<Settled> for Mark {
+    fn from(Settled { mark, state, run_at }: Settled) -> Self {
+        Self { outcome: mark, state, run_at }
+    }
+}
+
+impl From<Mark> for Settled {
+    fn from(Mark { outcome: mark, state, run_at }: Mark) -> Self {
+        Self { mark, state, run_at }
+    }
+}
+
+/// A deduplication key's record.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Key {
+    item: JobId,
+    state: State,
+    digest: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+/// Reads the file of `namespace`. New numbers, for items that have none, come from `common`.
+pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, text: &str) -> Result<Document, Flaw> {
+    let mut members: Fields<'_> = text::read(text, text)?;
+    let Some(items) = members.take(text, "items")? else {
+        return Err(Flaw::at(text, text.trim_start(), "there are no \"items\""));
+    };
+    let items: Vec<&RawValue> = text::read(text, items)?;
+    let paused = members.read(text, "paused")?.unwrap_or_default();
+    let settings: QueueSettings = members.read(text, "settings")?.unwrap_or_default();
+    let paused_lanes: BTreeSet<Label> = members.read(text, "pausedLanes")?.unwrap_or_default();
+    let mut asides: BTreeMap<JobId, Aside> = members.read(text, "ledger")?.unwrap_or_default();
+    let keys: BTreeMap<Label, Key> = members.read(text, "keys")?.unwrap_or_default();
+    let events = members.take(text, "events")?;
+    let mut contents = Contents::new(Queue { namespace: namespace.clone(), settings, paused });
+    let mut unknown = UnknownMembers { of_file: members.into_unknown(), of_items: BTreeMap::new() };
+
+    let mut read = Vec::with_capacity(items.len());
+    let mut rows: BTreeMap<JobId, u64> = BTreeMap::new();
+    for part in items {
+        let mut fields: Fields<'_> = text::read(text, part.get())?;
+        let Some(id) = fields.read::<JobId>(text, "id")? else {
+            return Err(Flaw::at(text, part.get(), "the item has no \"id\""));
+        };
+        if rows.contains_key(&id) {
+            return Err(Flaw::at(text, part.get(), format!("the id {id} is there twice")));
+        }
+        let aside = asides.remove(&id).unwrap_or_default();
+        let job = line::read(&contents.queue, (text, part.get()), &id, &mut fields, &aside, now)?;
+        rows.insert(id.clone(), 0);
+        let left = fields.into_unknown();
+        if !left.is_empty() {
+            unknown.of_items.insert(id, left);
+        }
+        read.push((job, aside));
+    }
+    mend::number(namespace, common, read.iter_mut().map(|(job, aside)| (job, &*aside)));
+    for (job, aside) in read {
+        rows.insert(job.identity.id.clone(), job.row);
+        if !aside.signals.is_empty() {
+            contents.signals.insert(job.row, aside.signals);
+        }
+        if !aside.steps.is_empty() {
+            contents.steps.insert(job.row, aside.steps);
+        }
+        contents.jobs.insert(job.row, job);
+    }
+    contents.history = history(text, events, &rows)?;
+    for (key, record) in keys {
+        let Key { item: id, state, digest, expires_at } = record;
+        contents.keys.insert(key, KeyRecord { id, state, digest, expires_at });
+    }
+    mend::keys(&mut contents, &rows);
+    mend::lanes(&mut contents, &paused_lanes, now);
+    Ok(Document { contents, unknown })
+}
+
+fn history(text: &str, events: Option<&str>, rows: &BTreeMap<JobId, u64>) -> Result<Vec<Entry>, Flaw> {
+    let mut history = Vec::new();
+    let parts: Vec<&RawValue> = events.map_or(Ok(Vec::new()), |events| text::read(text, events))?;
+    for part in parts {
+        let mut fields: Fields<'_> = text::read(text, part.get())?;
+        let id: Option<JobId> = fields.read(text, "item")?;
+        let mut entry: Entry = text::read(text, part.get())?;
+        entry.row = match &id {
+            None => None,
+            Some(id) => match rows.get(id) {
+                Some(row) => Some(*row),
+                // Of an item that somebody has taken out of the file.
+                None => continue,
+            },
+        };
+        history.push(entry);
+    }
+    Ok(history)
+}
+
+fn written(record: &KeyRecord) -> Key {
+    let KeyRecord { id, state, digest, expires_at } = record.clone();
+    Key { item: id, state, digest, expires_at }
+}
+
+/// The text of a namespace.
+pub(super) fn write(contents: &Contents, unknown: &UnknownMembers) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(&Whole { contents, unknown })?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+struct Whole<'a> {
+    contents: &'a Contents,
+    unknown: &'a UnknownMembers,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    item: Item,
+    #[serde(flatten)]
+    unknown: Members<'a>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item: Option<&'a JobId>,
+    #[serde(flatten)]
+    entry: &'a Entry,
+}
+
+impl Serialize for Whole<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Contents { queue, jobs, lanes, keys, history, signals, steps } = self.contents;
+        let mut in_order: Vec<&Job> = jobs.values().collect();
+        in_order.sort_by_key(|job| job.standing.place);
+        let mut map = serializer.serialize_map(None)?;
+        let line = |job: &&Job| Line {
+            item: Item::new(&queue.namespace, job),
+            unknown: Members(self.unknown.of_items.get(&job.identity.id).map_or(&[], Vec::as_slice)),
+        };
+        map.serialize_entry("items", &in_order.iter().map(line).collect::<Vec<_>>())?;
+        if queue.paused {
+            map.serialize_entry("paused", &true)?;
+        }
+        if queue.settings != QueueSettings::default() {
+            map.serialize_entry("settings", &queue.settings)?;
+        }
+        let paused: BTreeSet<&Label> =
+            lanes.values().filter(|lane: &&Lane| lane.paused).map(|lane| &lane.name).collect();
+        if !paused.is_empty() {
+            map.serialize_entry("pausedLanes", &paused)?;
+        }
+        let mut asides = BTreeMap::new();
+        for job in in_order {
+            let mut aside = line::aside(queue, job);
+            aside.signals = signals.get(&job.row).cloned().unwrap_or_default();
+            aside.steps = steps.get(&job.row).cloned().unwrap_or_default();
+            if aside != Aside::default() {
+                asides.insert(&job.identity.id, aside);
+            }
+        }
+        if !asides.is_empty() {
+            map.serialize_entry("ledger", &asides)?;
+        }
+        let keys: BTreeMap<&Label, Key> = keys.iter().map(|(key, record)| (key, written(record))).collect();
+        if !keys.is_empty() {
+            map.serialize_entry("keys", &keys)?;
+        }
+        if !history.is_empty() {
+            let id_of = |row: u64| jobs.get(&row).map(|job| &job.identity.id);
+            let events = history.iter().map(|entry| Event { item: entry.row.and_then(id_of), entry });
+            map.serialize_entry("events", &events.collect::<Vec<_>>())?;
+        }
+        for (name, value) in &self.unknown.of_file {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

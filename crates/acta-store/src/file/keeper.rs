@@ -1,0 +1,238 @@
+//! Books kept as files of one root.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use acta_core::book::{Common, Contents};
+use acta_core::shelf::Keeper;
+use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result};
+use serde::{Deserialize, Serialize};
+
+use super::disk::{self, Tick, unavailable};
+use super::document::{self, UnknownMembers};
+use super::text::{self, Flaw};
+
+/// The families, and the folder in which each has its files.
+const FOLDERS: [(Family, &str); 3] =
+    [(Family::JobQueue, "queues"), (Family::TransactionQueue, "transactions"), (Family::Plain, "")];
+/// What all files have in common. No namespace has such a name.
+const COMMON: &str = ".ledger.json";
+
+/// How often files of namespaces were read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Whole files read.
+    pub reads: u64,
+    /// Whole files written.
+    pub writes: u64,
+}
+
+/// The files of a root.
+#[derive(Debug)]
+pub struct Files {
+    root: PathBuf,
+    clock: Arc<dyn Clock>,
+    tick: Option<Tick>,
+    common: Option<Kept>,
+    unknown: BTreeMap<Namespace, UnknownMembers>,
+    pub(super) traffic: Traffic,
+}
+
+/// What was read or written last, and what the file looked like then: it is read again only when it looks otherwise.
+#[derive(Debug)]
+struct Kept {
+    stamp: Option<Stamp>,
+    common: Common,
+    /// Numbers were given that the file does not know of yet.
+    is_ahead: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// What all files have in common, as a text.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct CommonText {
+    last_number: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    names: Vec<Name>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    definitions: Vec<Definition>,
+}
+
+impl Files {
+    pub(super) fn new(root: PathBuf, clock: Arc<dyn Clock>) -> Self {
+        Self { root, clock, tick: None, common: None, unknown: BTreeMap::new(), traffic: Traffic::default() }
+    }
+
+    /// Does something that may change files, with the lock.
+    pub(super) fn lock(&mut self) -> Result<()> {
+        disk::make_folder(&self.root)?;
+        self.tick = Some(Tick::take(&self.root)?);
+        Ok(())
+    }
+
+    /// Gives the lock back.
+    pub(super) fn unlock(&mut self) {
+        self.tick = None;
+        self.unknown.clear();
+    }
+
+    fn path(&self, namespace: &Namespace) -> PathBuf {
+        let folder = FOLDERS.into_iter().find(|(family, _)| *family == namespace.family());
+        self.root.join(folder.map_or("", |(_, folder)| folder)).join(format!("{}.json", namespace.name()))
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        use std::os::unix::fs::MetadataExt;
+        let seen = std::fs::metadata(self.root.join(COMMON)).ok()?;
+        Some(Stamp { inode: seen.ino(), size: seen.size(), modified: (seen.mtime(), seen.mtime_nsec()) })
+    }
+
+    /// What all files have in common, as it is now.
+    fn kept(&mut self) -> Result<&mut Kept> {
+        let stamp = self.stamp();
+        if self.common.as_ref().is_none_or(|kept| kept.stamp != stamp) {
+            let path = self.root.join(COMMON);
+            let common = match disk::read(&path)? {
+                Some(bytes) => parse_common(&path, &bytes)?,
+                None => self.gathered()?,
+            };
+            self.common = Some(Kept { stamp, common, is_ahead: false });
+        }
+        self.common.as_mut().ok_or_else(|| unavailable(&self.root, "has nothing in common"))
+    }
+
+    /// What the namespaces' files have in common, where the file that says it is not there: as high a number as any.
+    fn gathered(&mut self) -> Result<Common> {
+        let mut common = Common::default();
+        for namespace in self.namespaces()? {
+            // A file that can't be read stops its own queue only.
+            if let Ok(Some(contents)) = self.parse(&namespace, &mut common) {
+                for name in contents.contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
+                    common.add_name(name);
+                }
+            }
+        }
+        Ok(common)
+    }
+
+    fn parse(&mut self, namespace: &Namespace, common: &mut Common) -> Result<Option<document::Document>> {
+        let path = self.path(namespace);
+        let Some(bytes) = disk::read(&path)? else { return Ok(None) };
+        self.traffic.reads += 1;
+        let text = utf8(&bytes).map_err(|flaw| unreadable(&path, flaw))?;
+        let document = document::read(namespace, common, self.clock.now(), text);
+        document.map(Some).map_err(|flaw| unreadable(&path, flaw))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+        match &self.tick {
+            Some(tick) => disk::replace(path, bytes, tick),
+            None => Err(unavailable(path, "is not written without the lock")),
+        }
+    }
+}
+
+fn parse_common(path: &Path, bytes: &[u8]) -> Result<Common> {
+    let parse = |text| text::read::<CommonText>(text, text);
+    let told = utf8(bytes).and_then(parse).map_err(|flaw| unreadable(path, flaw))?;
+    let mut common = Common::default();
+    common.last_number = told.last_number;
+    for name in &told.names {
+        common.add_name(name);
+    }
+    for definition in told.definitions {
+        common
+            .define(definition)
+            .map_err(|fault| unreadable(path, Flaw { line: 1, column: 1, why: fault.to_string() }))?;
+    }
+    Ok(common)
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
+    std::str::from_utf8(bytes).map_err(|fault| {
+        let read = String::from_utf8_lossy(&bytes[..fault.valid_up_to()]);
+        Flaw::behind(&read, "this is not UTF-8")
+    })
+}
+
+/// A file that is not what it should be; it is never written over.
+fn unreadable(path: &Path, Flaw { line, column, why }: Flaw) -> Error {
+    Error::Unreadable { place: format!("{}: line {line}, column {column}", path.display()), why }
+}
+
+impl Keeper for Files {
+    fn namespaces(&mut self) -> Result<Vec<Namespace>> {
+        let mut namespaces = Vec::new();
+        for (family, folder) in FOLDERS {
+            let folder = self.root.join(folder);
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(fault) if matches!(fault.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+                Err(fault) => return Err(unavailable(&folder, fault)),
+            };
+            for entry in entries {
+                let name = entry.map_err(|fault| unavailable(&folder, fault))?.file_name();
+                let stem = name.to_str().and_then(|name| name.strip_suffix(".json"));
+                let name = stem.and_then(|stem| Name::new("queue", stem).ok());
+                namespaces.extend(name.map(|name| Namespace::new(family, name)));
+            }
+        }
+        namespaces.sort();
+        Ok(namespaces)
+    }
+
+    fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>> {
+        let mut common = self.kept()?.common.clone();
+        let Some(document) = self.parse(namespace, &mut common)? else { return Ok(None) };
+        let kept = self.kept()?;
+        if common != kept.common {
+            kept.common = common;
+            kept.is_ahead = true;
+        }
+        self.unknown.insert(namespace.clone(), document.unknown);
+        Ok(Some(document.contents))
+    }
+
+    fn save(&mut self, contents: &Contents) -> Result<()> {
+        let kept = self.kept()?;
+        if kept.is_ahead {
+            let common = kept.common.clone();
+            self.save_common(&common)?;
+        }
+        let namespace = &contents.queue.namespace;
+        let path = self.path(namespace);
+        let unknown = self.unknown.remove(namespace).unwrap_or_default();
+        let text = document::write(contents, &unknown).map_err(|fault| unavailable(&path, fault))?;
+        self.write(&path, &text)?;
+        self.traffic.writes += 1;
+        Ok(())
+    }
+
+    fn common(&mut self) -> Result<Common> {
+        Ok(self.kept()?.common.clone())
+    }
+
+    fn save_common(&mut self, common: &Common) -> Result<()> {
+        let text = CommonText {
+            last_number: common.last_number,
+            names: common.names().cloned().collect(),
+            definitions: common.definitions().cloned().collect(),
+        };
+        let path = self.root.join(COMMON);
+        let mut bytes = serde_json::to_vec_pretty(&text).map_err(|fault| unavailable(&path, fault))?;
+        bytes.push(b'\n');
+        self.common = None;
+        self.write(&path, &bytes)?;
+        self.common = Some(Kept { stamp: self.stamp(), common: common.clone(), is_ahead: false });
+        Ok(())
+    }
+}
