@@ -1,6 +1,6 @@
 //! The ledger in memory: one namespace, every verb, no I/O.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::state::State;
 pub struct Book {
     contents: Contents,
     common: Common,
-    ids: BTreeMap<JobId, u64>,
+    ids: HashMap<JobId, u64>,
     lane_numbers: BTreeMap<Label, LaneNumber>,
     is_changed: bool,
 }
@@ -122,6 +122,11 @@ impl Book {
     /// What is to be kept.
     pub fn contents(&self) -> &Contents {
         &self.contents
+    }
+
+    /// The same, and the end of the book.
+    pub fn into_contents(self) -> Contents {
+        self.contents
     }
 
     /// Whether anything was changed since it was opened.

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use acta_core::store::{Dedup, NewJob, Outcome};
-use acta_core::{Error, Item, State, Store};
+use acta_core::{Error, Item, State};
 use acta_store::SqliteStore;
 use acta_store::sqlite::Options;
 use acta_testkit::block_on;
@@ -23,8 +23,8 @@ fn try_open(path: &Path) -> Result<SqliteStore, Error> {
 /// A ledger with jobs, closed.
 fn ledger(folder: &Path, jobs: usize) -> std::path::PathBuf {
     let path = folder.join("acta.db");
-    let store = open(&path);
-    block_on(add(&store, (0..jobs).map(numbered).collect())).unwrap();
+    let store = &*open(&path);
+    block_on(add(store, (0..jobs).map(numbered).collect())).unwrap();
     path
 }
 
@@ -68,14 +68,14 @@ fn c041_a_damaged_row_stops_no_other() {
     assert!(back_off.is_err(), "what is no JSON does not get in");
     let by_hand = Connection::open(&path).unwrap().execute("UPDATE acta_standing SET state = 'x' WHERE job = 2", []);
     assert!(by_hand.is_err(), "a wrong type does not get in");
-    let store = open(&path);
+    let store = &*open(&path);
     block_on(async {
-        let jobs = claim(&store, "r", 20).await.unwrap();
+        let jobs = claim(store, "r", 20).await.unwrap();
         assert_eq!(jobs.len(), 11);
         let item = serde_json::to_string(&Item::new(&queue(), &jobs[0])).unwrap();
         assert!(item.contains(r#""payload":"{oops""#), "{item}");
         for job in &jobs {
-            assert_eq!(settle(&store, job, Outcome::Succeeded(None)).await, Ok(State::Succeeded));
+            assert_eq!(settle(store, job, Outcome::Succeeded(None)).await, Ok(State::Succeeded));
         }
     });
 }
@@ -85,7 +85,7 @@ fn c041_a_damaged_row_stops_no_other() {
 fn c049_a_lock_held_by_somebody_else_is_waited_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = ledger(folder.path(), 1);
-    let store = open(&path);
+    let store = &*open(&path);
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (begun, has_begun) = channel();
@@ -97,9 +97,9 @@ fn c049_a_lock_held_by_somebody_else_is_waited_out() {
     });
     has_begun.recv().unwrap();
     block_on(async {
-        let read = violations(&store).await;
+        let read = violations(store).await;
         assert_eq!(read, Ok(Vec::new()), "a reader does not wait");
-        let added = add(&store, vec![numbered(1)]).await;
+        let added = add(store, vec![numbered(1)]).await;
         assert_eq!(added.map(|ids| ids.len()), Ok(1));
     });
     drop(release);
@@ -112,7 +112,7 @@ fn c053_c056_of_concurrent_duplicates_one_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = ledger(folder.path(), 0);
     // Two stores in one process stand for two processes: each has a writer of its own.
-    let stores = [Arc::new(open(&path)), Arc::new(open(&path))];
+    let stores = [open(&path), open(&path)];
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().unwrap();
     runtime.block_on(async {
         for round in 0..20 {
@@ -161,10 +161,10 @@ fn a_ledger_can_share_a_file_with_other_tables() {
         .unwrap()
         .execute_batch("CREATE TABLE orders (id INTEGER); CREATE TABLE migrations (v)")
         .unwrap();
-    let store = open(&path);
+    let store = &*open(&path);
     block_on(async {
-        add(&store, vec![numbered(1)]).await.unwrap();
-        assert_eq!(claim(&store, "r", 1).await.unwrap().len(), 1);
+        add(store, vec![numbered(1)]).await.unwrap();
+        assert_eq!(claim(store, "r", 1).await.unwrap().len(), 1);
     });
 }
 

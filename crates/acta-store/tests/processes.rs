@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use acta_core::store::{Action, Dedup, NewJob, Operation, Outcome};
 use acta_core::{Clock, JobId, ManualClock, Random, Seeded, State, Store, SystemClock};
-use acta_store::SqliteStore;
-use acta_store::sqlite::Options;
 use acta_testkit::block_on;
 use acta_testkit::invariants::{all_jobs, violations};
-use common::child::{acknowledge, acknowledgements, add, claim, label, numbered, open, queue, role, settle, spawn};
+use common::child::{
+    acknowledge, acknowledgements, add, claim, label, numbered, open, open_at, queue, role, settle, spawn,
+};
 
 /// What a child does; in the parent nothing.
 #[test]
@@ -22,11 +22,11 @@ fn child() {
     if role == "everything" {
         return block_on(everything(Path::new(&ledger)));
     }
-    let store = Arc::new(open(Path::new(&ledger)));
+    let store = open(Path::new(&ledger));
     block_on(async {
         match role.as_str() {
-            "claim" => claim_five_hundred(&store).await,
-            "mix" => mix(&store).await,
+            "claim" => claim_five_hundred(store.as_ref()).await,
+            "mix" => mix(store.as_ref()).await,
             "toil" => toil(store).await,
             other => panic!("no role {other}"),
         }
@@ -37,7 +37,7 @@ fn child_as(role: &str, ledger: &Path) -> Child {
     spawn("child", role, ledger, None)
 }
 
-async fn claim_five_hundred(store: &SqliteStore) {
+async fn claim_five_hundred(store: &dyn Store) {
     let robot = format!("robot-{}", std::process::id());
     for _ in 0..500 {
         let jobs = claim(store, &robot, 1).await.unwrap();
@@ -45,7 +45,7 @@ async fn claim_five_hundred(store: &SqliteStore) {
     }
 }
 
-async fn mix(store: &SqliteStore) {
+async fn mix(store: &dyn Store) {
     for number in 0..60 {
         add(store, vec![numbered(number), numbered(number)]).await.unwrap();
         for job in claim(store, "mixer", 2).await.unwrap() {
@@ -56,20 +56,20 @@ async fn mix(store: &SqliteStore) {
 }
 
 /// Works without end, from several tasks at once, and tells what was acknowledged.
-async fn toil(store: Arc<SqliteStore>) {
+async fn toil(store: Arc<dyn Store>) {
     let work = |task: u64| {
         let store = Arc::clone(&store);
         async move {
             let mut random = Seeded::new(task + 100 * u64::from(std::process::id()));
             loop {
-                toil_once(&store, &mut random).await;
+                toil_once(store.as_ref(), &mut random).await;
             }
         }
     };
     let ((), (), (), ()) = tokio::join!(work(0), work(1), work(2), work(3));
 }
 
-async fn toil_once(store: &SqliteStore, random: &mut Seeded) {
+async fn toil_once(store: &dyn Store, random: &mut Seeded) {
     let number = random.next_u64();
     let lane = (!number.is_multiple_of(3)).then(|| label(&format!("lane {}", number % 7)));
     let job = |lane| NewJob { lane, ..numbered(usize::try_from(number % 256).unwrap_or_default()) };
@@ -92,8 +92,8 @@ async fn toil_once(store: &SqliteStore, random: &mut Seeded) {
 async fn everything(ledger: &Path) {
     use acta_core::store::{Define, Hold, News, Report};
     let clock = Arc::new(ManualClock::new(SystemClock.now()));
-    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
-    let store = &SqliteStore::open(ledger, options).unwrap();
+    let store = open_at(ledger, Arc::clone(&clock) as Arc<dyn Clock>);
+    let store = store.as_ref();
     let keyed = |key: &str, while_live| Dedup { key: label(key), while_live };
     let name = acta_core::Name::new("name", "report").unwrap();
     let definition = acta_core::Definition {
@@ -141,8 +141,9 @@ async fn everything(ledger: &Path) {
         }
     }
     act(&ids[1], Action::Cancel { force: false }).await;
-    assert_eq!(store.prune(queue(), 10).await.unwrap().0, 1);
+    // From here on it may be gone.
     acknowledge(&format!("pruned {}", ids[2]));
+    assert_eq!(store.prune(queue(), 10).await.unwrap().0, 1);
     clock.advance_ms(91 * 86_400_000);
     for id in [&ids[0], &ids[1]] {
         acknowledge(&format!("pruned {id}"));
@@ -152,9 +153,9 @@ async fn everything(ledger: &Path) {
 
 /// What was acknowledged is there, and nothing contradicts itself.
 fn check(ledger: &Path, acknowledged: &[String]) {
-    let store = open(ledger);
+    let store = &*open(ledger);
     block_on(async {
-        assert_eq!(violations(&store).await.unwrap(), Vec::<String>::new());
+        assert_eq!(violations(store).await.unwrap(), Vec::<String>::new());
         let gone: BTreeSet<&str> = acknowledged.iter().filter_map(|line| line.strip_prefix("pruned ")).collect();
         for line in acknowledged {
             let words: Vec<&str> = line.split(' ').collect();
@@ -171,13 +172,16 @@ fn check(ledger: &Path, acknowledged: &[String]) {
     });
 }
 
+/// A ledger of each kind that processes share, by the name of its file or folder.
+const SQLITE: &str = "acta.db";
+const FILES: &str = "ledger";
+
 /// Eight processes, five hundred claims each: every job is handed out once, none is left.
-#[test]
-fn c037_eight_processes_claim_each_job_once() {
+fn eight_processes_claim_each_job_once(kind: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("acta.db");
-    let store = open(&ledger);
-    block_on(add(&store, (0..4_000).map(numbered).collect())).unwrap();
+    let ledger = folder.path().join(kind);
+    let store = &*open(&ledger);
+    block_on(add(store, (0..4_000).map(numbered).collect())).unwrap();
     let mut children: Vec<Child> = (0..8).map(|_| child_as("claim", &ledger)).collect();
     let mut claimed = Vec::new();
     for child in &mut children {
@@ -186,35 +190,53 @@ fn c037_eight_processes_claim_each_job_once() {
     }
     assert_eq!(claimed.len(), 4_000);
     assert_eq!(claimed.iter().collect::<BTreeSet<_>>().len(), 4_000, "each once");
-    let jobs = block_on(all_jobs(&store)).unwrap();
+    let jobs = block_on(all_jobs(store)).unwrap();
     assert!(jobs.iter().all(|found| found.job.standing.state == State::Claimed && found.job.standing.fence == 1));
 }
 
-/// Claims, enqueues and settles from eight processes: nobody is told that the database is locked.
 #[test]
-fn c048_eight_processes_never_meet_a_locked_database() {
+fn c037_eight_processes_claim_each_job_of_a_database_once() {
+    eight_processes_claim_each_job_once(SQLITE);
+}
+
+#[test]
+fn c037_eight_processes_claim_each_job_of_a_file_once() {
+    eight_processes_claim_each_job_once(FILES);
+}
+
+/// Claims, enqueues and settles from eight processes: nobody is told that the ledger is locked.
+fn eight_processes_never_meet_a_locked_ledger(kind: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = folder.path().join("acta.db");
+    let ledger = folder.path().join(kind);
     // Each child opens the ledger that does not exist yet.
     let mut children: Vec<Child> = (0..8).map(|_| child_as("mix", &ledger)).collect();
     for child in &mut children {
         assert_eq!(acknowledgements(child).collect::<Vec<_>>(), ["mixed"]);
         assert!(child.wait().unwrap().success());
     }
-    let store = open(&ledger);
+    let store = &*open(&ledger);
     block_on(async {
-        assert_eq!(all_jobs(&store).await.unwrap().len(), 8 * 120);
-        assert_eq!(violations(&store).await.unwrap(), Vec::<String>::new());
+        assert_eq!(all_jobs(store).await.unwrap().len(), 8 * 120);
+        assert_eq!(violations(store).await.unwrap(), Vec::<String>::new());
     });
 }
 
-/// Killed at random points, with operations in flight: nothing acknowledged is missing, nothing is twice.
 #[test]
-fn c044_two_hundred_kills_lose_nothing() {
+fn c048_eight_processes_never_meet_a_locked_database() {
+    eight_processes_never_meet_a_locked_ledger(SQLITE);
+}
+
+#[test]
+fn c048_eight_processes_never_meet_a_locked_file() {
+    eight_processes_never_meet_a_locked_ledger(FILES);
+}
+
+/// Killed at random points, with operations in flight: nothing acknowledged is missing, nothing is twice.
+fn two_hundred_kills_lose_nothing(kind: &str) {
     let mut random = Seeded::new(u64::from(std::process::id()));
     for round in 0..10 {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = folder.path().join("acta.db");
+        let ledger = folder.path().join(kind);
         let mut all = Vec::new();
         for kill in 0..20 {
             let mut child = child_as("toil", &ledger);
@@ -231,6 +253,16 @@ fn c044_two_hundred_kills_lose_nothing() {
     }
 }
 
+#[test]
+fn c044_two_hundred_kills_lose_nothing_of_a_database() {
+    two_hundred_kills_lose_nothing(SQLITE);
+}
+
+#[test]
+fn c044_two_hundred_kills_lose_nothing_of_files() {
+    two_hundred_kills_lose_nothing(FILES);
+}
+
 /// The lock of whoever died is nobody's, and one that is held by whoever does not move delays the others once.
 #[test]
 fn c042_a_lock_that_was_left_behind_holds_nobody_up() {
@@ -241,20 +273,61 @@ fn c042_a_lock_that_was_left_behind_holds_nobody_up() {
     told.next();
     child.kill().unwrap();
     child.wait().unwrap();
-    let store = open(&ledger);
+    let store = &*open(&ledger);
     let turn = std::fs::File::open(folder.path().join("acta.db-turn")).unwrap();
     turn.lock().unwrap();
     let start = std::time::Instant::now();
     for number in 0..20 {
-        block_on(add(&store, vec![numbered(number)])).unwrap();
+        block_on(add(store, vec![numbered(number)])).unwrap();
     }
     assert!(start.elapsed() < std::time::Duration::from_secs(5), "once, not at every commit");
 }
 
+/// The lock of a killed process goes with it; nobody waits for it.
+#[test]
+fn c042_a_lock_of_files_that_was_left_behind_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = folder.path().join(FILES);
+    let mut child = child_as("toil", &ledger);
+    let mut told = acknowledgements(&mut child);
+    told.next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(ledger.join(".lock").exists(), "the file stays; it is no lock by itself");
+    let start = std::time::Instant::now();
+    block_on(add(&*open(&ledger), vec![numbered(1)])).unwrap();
+    assert!(start.elapsed() < std::time::Duration::from_secs(2));
+}
+
 /// Dead between any two steps of any write: the store opens, and what was acknowledged is there.
 #[cfg(feature = "failpoints")]
+fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it(kind: &str, points: &[&str], most: usize) {
+    for point in points {
+        for count in 1..=most {
+            let folder = tempfile::tempdir().unwrap();
+            let ledger = folder.path().join(kind);
+            let mut child = spawn("child", "everything", &ledger, Some(&format!("{point}:{count}")));
+            let acknowledged: Vec<String> = acknowledgements(&mut child).collect();
+            let survived = child.wait().unwrap().success();
+            assert!(!survived || count > 1, "{point} was never passed");
+            check(&ledger, &acknowledged);
+            if survived {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(feature = "failpoints")]
 #[test]
-fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it() {
+fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it_in_a_file() {
+    let points = ["write", "fsync", "rename", "folder"];
+    a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it(FILES, &points, 60);
+}
+
+#[cfg(feature = "failpoints")]
+#[test]
+fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it_in_a_database() {
     let points = [
         "migrate",
         "begin",
@@ -289,18 +362,5 @@ fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it() {
         "pop_signal",
         "remove_expired_keys",
     ];
-    for point in points {
-        for count in 1..=9 {
-            let folder = tempfile::tempdir().unwrap();
-            let ledger = folder.path().join("acta.db");
-            let mut child = spawn("child", "everything", &ledger, Some(&format!("{point}:{count}")));
-            let acknowledged: Vec<String> = acknowledgements(&mut child).collect();
-            let survived = child.wait().unwrap().success();
-            assert!(!survived || count > 1, "{point} was never passed");
-            check(&ledger, &acknowledged);
-            if survived {
-                break;
-            }
-        }
-    }
+    a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it(SQLITE, &points, 9);
 }

@@ -46,10 +46,12 @@ impl Keeper for Memory {
         Ok(self.books.get(namespace).cloned())
     }
 
-    fn save(&mut self, contents: &Contents) -> Result<()> {
-        self.books.insert(contents.queue.namespace.clone(), contents.clone());
+    fn save(&mut self, contents: Contents) -> Result<()> {
+        self.books.insert(contents.queue.namespace.clone(), contents);
         Ok(())
     }
+
+    fn put_back(&mut self, _contents: Contents) {}
 
     fn common(&mut self) -> Result<Common> {
         Ok(self.common.clone())

@@ -31,7 +31,9 @@ pub trait Keeper {
     /// What a namespace holds; `None` if there is none of exactly this name.
     fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>>;
     /// Keeps a namespace; durable when it returns.
-    fn save(&mut self, contents: &Contents) -> Result<()>;
+    fn save(&mut self, contents: Contents) -> Result<()>;
+    /// Takes back what it has loaded and nobody has changed.
+    fn put_back(&mut self, contents: Contents);
     /// What all books have in common.
     fn common(&mut self) -> Result<Common>;
     /// Keeps it; durable when it returns.
@@ -99,7 +101,7 @@ impl<K: Keeper> Shelf<K> {
         for namespace in namespaces {
             match self.find(&namespace) {
                 Ok(Some(book)) if book.job(id).is_some() => return Ok(book),
-                Ok(_) => {}
+                Ok(book) => book.into_iter().for_each(|book| self.keeper.put_back(book.into_contents())),
                 // It may be in there; or in another one, which goes on.
                 Err(fault) => unreadable = unreadable.or(Some(fault)),
             }
@@ -121,7 +123,9 @@ impl<K: Keeper> Shelf<K> {
             self.keeper.save_common(book.common())?;
         }
         if book.is_changed() || is_new {
-            self.keeper.save(book.contents())?;
+            self.keeper.save(book.into_contents())?;
+        } else {
+            self.keeper.put_back(book.into_contents());
         }
         Ok(answer)
     }
@@ -204,29 +208,31 @@ impl<K: Keeper> Shelf<K> {
             Define::Queue(namespace, settings) => {
                 let (mut book, _) = self.find_or_new(&namespace)?;
                 book.set_settings(settings);
-                self.keeper.save(book.contents())
+                self.keeper.save(book.into_contents())
             }
         }
     }
 
     /// [`crate::Store::job`].
     pub fn job(&mut self, id: &JobId) -> Result<Found> {
-        let mut book = self.locate(id)?;
+        let book = self.locate(id)?;
         let namespace = book.queue().namespace.clone();
-        let job = self.look(&mut book, |rules| rules.job(id))?;
+        let job = self.look(book, |rules| rules.job(id))?;
         Ok(Found { namespace, job })
     }
 
     /// Runs a verb that changes nothing.
-    fn look<T>(&mut self, book: &mut Book, verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>) -> Result<T> {
-        verb(&mut Rules::new(book, self.clock.now(), self.random.as_mut()))
+    fn look<T>(&mut self, mut book: Book, verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>) -> Result<T> {
+        let answer = verb(&mut Rules::new(&mut book, self.clock.now(), self.random.as_mut()))?;
+        self.keeper.put_back(book.into_contents());
+        Ok(answer)
     }
 
     /// [`crate::Store::key_holder`].
     pub fn key_holder(&mut self, namespace: &Namespace, key: &Label) -> Result<Option<JobId>> {
         match self.find(namespace)? {
             None => Ok(None),
-            Some(mut book) => self.look(&mut book, |rules| rules.key_holder(key)),
+            Some(book) => self.look(book, |rules| rules.key_holder(key)),
         }
     }
 
@@ -246,10 +252,11 @@ impl<K: Keeper> Shelf<K> {
                 }
             }
         }
-        for book in &books {
+        for book in books {
             let Contents { queue, jobs, .. } = book.contents();
             let found = jobs.values().filter(|job| takes(filter, &queue.namespace, job));
             page.jobs.extend(found.map(|job| Found { namespace: queue.namespace.clone(), job: job.clone() }));
+            self.keeper.put_back(book.into_contents());
         }
         page.jobs.sort_by_key(|found| std::cmp::Reverse(found.job.row));
         let limit = filter.limit.clamp(1, 1_000);
@@ -262,27 +269,30 @@ impl<K: Keeper> Shelf<K> {
     pub fn history(&mut self, id: &JobId) -> Result<Vec<Entry>> {
         let book = self.locate(id)?;
         let row = book.job(id).map_or(0, |job| job.row);
-        Ok(book.history(row).cloned().collect())
+        let history = book.history(row).cloned().collect();
+        self.keeper.put_back(book.into_contents());
+        Ok(history)
     }
 
     /// [`crate::Store::steps`].
     pub fn steps(&mut self, id: &JobId) -> Result<Vec<(String, Json)>> {
-        let mut book = self.locate(id)?;
-        self.look(&mut book, |rules| rules.steps(id))
+        let book = self.locate(id)?;
+        self.look(book, |rules| rules.steps(id))
     }
 
     /// [`crate::Store::explain`].
     pub fn explain(&mut self, id: &JobId) -> Result<Explanation> {
-        let mut book = self.locate(id)?;
-        self.look(&mut book, |rules| rules.explain(id))
+        let book = self.locate(id)?;
+        self.look(book, |rules| rules.explain(id))
     }
 
     /// [`crate::Store::lanes`].
     pub fn lanes(&mut self, namespace: &Namespace, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
         let book = self.book(namespace)?;
-        let lanes = book.lanes();
-        let wanted = lanes.into_iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
-        Ok(wanted.take(limit).map(|(_, lane)| lane.clone()).collect())
+        let wanted = book.lanes().into_iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
+        let lanes = wanted.take(limit).map(|(_, lane)| lane.clone()).collect();
+        self.keeper.put_back(book.into_contents());
+        Ok(lanes)
     }
 
     /// [`crate::Store::queues`].
@@ -294,6 +304,7 @@ impl<K: Keeper> Shelf<K> {
                 Ok(Some(mut book)) => {
                     let tallies = book.tallies()?;
                     overview.queues.push((book.queue().clone(), tallies));
+                    self.keeper.put_back(book.into_contents());
                 }
                 Err(fault) => overview.unreadable.push(fault),
             }

@@ -1,6 +1,6 @@
 //! A namespace as a text: the items as everybody sees them, and beside them what else the ledger keeps.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use acta_core::book::{Common, Contents};
 use acta_core::history::Entry;
@@ -123,7 +123,7 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
     let Some(items) = members.take(text, "items")? else {
         return Err(Flaw::at(text, text.trim_start(), "there are no \"items\""));
     };
-    let items: Vec<&RawValue> = text::read(text, items)?;
+    let items: Vec<Fields<'_>> = text::read(text, items)?;
     let paused = members.read(text, "paused")?.unwrap_or_default();
     let settings: QueueSettings = members.read(text, "settings")?.unwrap_or_default();
     let paused_lanes: BTreeSet<Label> = members.read(text, "pausedLanes")?.unwrap_or_default();
@@ -134,18 +134,16 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
     let mut unknown = UnknownMembers { of_file: members.into_unknown(), of_items: BTreeMap::new() };
 
     let mut read = Vec::with_capacity(items.len());
-    let mut rows: BTreeMap<JobId, u64> = BTreeMap::new();
-    for part in items {
-        let mut fields: Fields<'_> = text::read(text, part.get())?;
+    let mut rows: HashMap<JobId, u64> = HashMap::with_capacity(items.len());
+    for mut fields in items {
         let Some(id) = fields.read::<JobId>(text, "id")? else {
-            return Err(Flaw::at(text, part.get(), "the item has no \"id\""));
+            return Err(fields.flaw(text, "the item has no \"id\""));
         };
-        if rows.contains_key(&id) {
-            return Err(Flaw::at(text, part.get(), format!("the id {id} is there twice")));
+        if rows.insert(id.clone(), 0).is_some() {
+            return Err(fields.flaw(text, format!("the id {id} is there twice")));
         }
         let aside = asides.remove(&id).unwrap_or_default();
-        let job = line::read(&contents.queue, (text, part.get()), &id, &mut fields, &aside, now)?;
-        rows.insert(id.clone(), 0);
+        let job = line::read(&contents.queue, text, &id, &mut fields, &aside, now)?;
         let left = fields.into_unknown();
         if !left.is_empty() {
             unknown.of_items.insert(id, left);
@@ -153,16 +151,20 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
         read.push((job, aside));
     }
     mend::number(namespace, common, read.iter_mut().map(|(job, aside)| (job, &*aside)));
+    let mut jobs = Vec::with_capacity(read.len());
     for (job, aside) in read {
-        rows.insert(job.identity.id.clone(), job.row);
+        if let Some(row) = rows.get_mut(&job.identity.id) {
+            *row = job.row;
+        }
         if !aside.signals.is_empty() {
             contents.signals.insert(job.row, aside.signals);
         }
         if !aside.steps.is_empty() {
             contents.steps.insert(job.row, aside.steps);
         }
-        contents.jobs.insert(job.row, job);
+        jobs.push((job.row, job));
     }
+    contents.jobs = jobs.into_iter().collect();
     contents.history = history(text, events, &rows)?;
     for (key, record) in keys {
         let Key { item: id, state, digest, expires_at } = record;
@@ -173,7 +175,7 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
     Ok(Document { contents, unknown })
 }
 
-fn history(text: &str, events: Option<&str>, rows: &BTreeMap<JobId, u64>) -> Result<Vec<Entry>, Flaw> {
+fn history(text: &str, events: Option<&str>, rows: &HashMap<JobId, u64>) -> Result<Vec<Entry>, Flaw> {
     let mut history = Vec::new();
     let parts: Vec<&RawValue> = events.map_or(Ok(Vec::new()), |events| text::read(text, events))?;
     for part in parts {

@@ -10,7 +10,7 @@ use acta_core::shelf::Keeper;
 use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result};
 use serde::{Deserialize, Serialize};
 
-use super::disk::{self, Tick, unavailable};
+use super::disk::{self, Stamp, Tick, unavailable};
 use super::document::{self, UnknownMembers};
 use super::text::{self, Flaw};
 
@@ -36,7 +36,7 @@ pub struct Files {
     clock: Arc<dyn Clock>,
     tick: Option<Tick>,
     common: Option<Kept>,
-    unknown: BTreeMap<Namespace, UnknownMembers>,
+    seen: BTreeMap<Namespace, Seen>,
     pub(super) traffic: Traffic,
 }
 
@@ -49,11 +49,12 @@ struct Kept {
     is_ahead: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
+/// A namespace as it was read or written last; its contents are lent out while a verb is at them.
+#[derive(Debug)]
+struct Seen {
+    stamp: Option<Stamp>,
+    contents: Option<Contents>,
+    unknown: UnknownMembers,
 }
 
 /// What all files have in common, as a text.
@@ -69,7 +70,7 @@ struct CommonText {
 
 impl Files {
     pub(super) fn new(root: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { root, clock, tick: None, common: None, unknown: BTreeMap::new(), traffic: Traffic::default() }
+        Self { root, clock, tick: None, common: None, seen: BTreeMap::new(), traffic: Traffic::default() }
     }
 
     /// Does something that may change files, with the lock.
@@ -82,7 +83,6 @@ impl Files {
     /// Gives the lock back.
     pub(super) fn unlock(&mut self) {
         self.tick = None;
-        self.unknown.clear();
     }
 
     fn path(&self, namespace: &Namespace) -> PathBuf {
@@ -90,17 +90,11 @@ impl Files {
         self.root.join(folder.map_or("", |(_, folder)| folder)).join(format!("{}.json", namespace.name()))
     }
 
-    fn stamp(&self) -> Option<Stamp> {
-        use std::os::unix::fs::MetadataExt;
-        let seen = std::fs::metadata(self.root.join(COMMON)).ok()?;
-        Some(Stamp { inode: seen.ino(), size: seen.size(), modified: (seen.mtime(), seen.mtime_nsec()) })
-    }
-
     /// What all files have in common, as it is now.
     fn kept(&mut self) -> Result<&mut Kept> {
-        let stamp = self.stamp();
+        let path = self.root.join(COMMON);
+        let stamp = Stamp::of(&path);
         if self.common.as_ref().is_none_or(|kept| kept.stamp != stamp) {
-            let path = self.root.join(COMMON);
             let common = match disk::read(&path)? {
                 Some(bytes) => parse_common(&path, &bytes)?,
                 None => self.gathered()?,
@@ -133,7 +127,7 @@ impl Files {
         document.map(Some).map_err(|flaw| unreadable(&path, flaw))
     }
 
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<Stamp> {
         match &self.tick {
             Some(tick) => disk::replace(path, bytes, tick),
             None => Err(unavailable(path, "is not written without the lock")),
@@ -191,29 +185,46 @@ impl Keeper for Files {
     }
 
     fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>> {
+        let stamp = Stamp::of(&self.path(namespace));
+        if let Some(seen) = self.seen.get_mut(namespace)
+            && seen.stamp == stamp
+            && let Some(contents) = seen.contents.take()
+        {
+            return Ok(Some(contents));
+        }
         let mut common = self.kept()?.common.clone();
-        let Some(document) = self.parse(namespace, &mut common)? else { return Ok(None) };
+        let Some(document) = self.parse(namespace, &mut common)? else {
+            self.seen.remove(namespace);
+            return Ok(None);
+        };
         let kept = self.kept()?;
         if common != kept.common {
             kept.common = common;
             kept.is_ahead = true;
         }
-        self.unknown.insert(namespace.clone(), document.unknown);
+        self.seen.insert(namespace.clone(), Seen { stamp, contents: None, unknown: document.unknown });
         Ok(Some(document.contents))
     }
 
-    fn save(&mut self, contents: &Contents) -> Result<()> {
+    fn put_back(&mut self, contents: Contents) {
+        if let Some(seen) = self.seen.get_mut(&contents.queue.namespace) {
+            seen.contents = Some(contents);
+        }
+    }
+
+    fn save(&mut self, contents: Contents) -> Result<()> {
         let kept = self.kept()?;
         if kept.is_ahead {
             let common = kept.common.clone();
             self.save_common(&common)?;
         }
-        let namespace = &contents.queue.namespace;
-        let path = self.path(namespace);
-        let unknown = self.unknown.remove(namespace).unwrap_or_default();
-        let text = document::write(contents, &unknown).map_err(|fault| unavailable(&path, fault))?;
-        self.write(&path, &text)?;
+        let namespace = contents.queue.namespace.clone();
+        let path = self.path(&namespace);
+        let unknown = self.seen.remove(&namespace).map(|seen| seen.unknown).unwrap_or_default();
+        let text = document::write(&contents, &unknown).map_err(|fault| unavailable(&path, fault))?;
+        let stamp = self.write(&path, &text)?;
         self.traffic.writes += 1;
+        self.seen.insert(namespace, Seen { stamp: Some(stamp), contents: Some(contents), unknown });
         Ok(())
     }
 
@@ -231,8 +242,8 @@ impl Keeper for Files {
         let mut bytes = serde_json::to_vec_pretty(&text).map_err(|fault| unavailable(&path, fault))?;
         bytes.push(b'\n');
         self.common = None;
-        self.write(&path, &bytes)?;
-        self.common = Some(Kept { stamp: self.stamp(), common: common.clone(), is_ahead: false });
+        let stamp = self.write(&path, &bytes)?;
+        self.common = Some(Kept { stamp: Some(stamp), common: common.clone(), is_ahead: false });
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! An item of a file: from the members that everybody sees to the job, and what has to stand aside.
 
-use acta_core::job::{Exception, FailureKind, KeyHold};
+use acta_core::job::{Exception, FailureKind, KeyHold, Settled};
 use acta_core::policy::{DEFAULT_PRIORITY, MOST_PRIORITY, RETENTION};
 use acta_core::rows::Queue;
 use acta_core::{Detail, Family, Identity, Job, JobId, Json, Name, Span, Standing, State, Timestamp};
@@ -32,7 +32,7 @@ const MEANT: [State; 9] = [
 /// Reads an item. It has no row, no place and no lane number yet: these depend on the others.
 pub(super) fn read(
     queue: &Queue,
-    (text, whole): (&str, &str),
+    text: &str,
     id: &JobId,
     fields: &mut Fields<'_>,
     aside: &Aside,
@@ -45,7 +45,7 @@ pub(super) fn read(
     let identity = Identity {
         id: id.clone(),
         payload: match fields.take(text, "payload")? {
-            None => return Err(Flaw::at(text, whole, format!("the item {id} has no \"payload\""))),
+            None => return Err(fields.flaw(text, format!("the item {id} has no \"payload\""))),
             Some(part) => Json::new(part).map_err(|fault| Flaw::at(text, part, fault))?,
         },
         created_at: fields.read(text, "createdAt")?.unwrap_or(now),
@@ -93,7 +93,7 @@ pub(super) fn read(
         retention: aside.retention,
         prune_at: aside.prune_at,
         business: state == State::Failed && (is_business || failed_for_business),
-        settled: aside.settled.map(Into::into),
+        settled: aside.settled.map(Into::into).or_else(|| settled(state)),
         key_hold: KeyHold::None,
         has_detail: detail != Detail::default(),
     };
@@ -176,6 +176,11 @@ fn prune_at(queue: &Queue, standing: &Standing) -> Option<Timestamp> {
     standing.finished_at.map(|at| at.plus_ms(retention.as_millis()))
 }
 
+/// How its last claim was settled, if nothing else is said: a success without a result.
+fn settled(state: State) -> Option<Settled> {
+    (state == State::Succeeded).then_some(Settled { mark: 0, state, run_at: None })
+}
+
 /// How a job holds its key, if nothing else is said.
 fn key_hold(identity: &Identity) -> KeyHold {
     if identity.dedup_key.is_some() { KeyHold::Kept } else { KeyHold::None }
@@ -191,7 +196,7 @@ pub(super) fn aside(queue: &Queue, job: &Job) -> Aside {
         retention: standing.retention,
         prune_at: standing.prune_at.filter(|_| standing.prune_at != prune_at(queue, standing)),
         key_hold: Some(standing.key_hold).filter(|&hold| hold != key_hold(identity)).map(Into::into),
-        settled: standing.settled.map(Into::into),
+        settled: standing.settled.filter(|_| standing.settled != settled(standing.state)).map(Into::into),
         wait: detail.wait.clone().filter(|_| standing.state != State::Waiting),
         ..Aside::default()
     }

@@ -1,6 +1,6 @@
 //! What the items of a file are to each other: their order, their lanes, their keys, also after a change by hand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use acta_core::book::{Common, Contents};
 use acta_core::job::{KeyHold, LaneNumber};
@@ -26,7 +26,7 @@ pub(super) fn number<'a>(
     common: &mut Common,
     items: impl Iterator<Item = (&'a mut Job, &'a Aside)>,
 ) {
-    let mut taken = BTreeSet::new();
+    let mut taken = HashSet::new();
     let mut places = Vec::new();
     let mut jobs: Vec<&mut Job> = Vec::new();
     for (job, aside) in items {
@@ -65,7 +65,7 @@ pub(super) fn number<'a>(
 }
 
 /// Lets keys and items agree: no key of an item that is gone, none missing of one that is there.
-pub(super) fn keys(contents: &mut Contents, rows: &BTreeMap<JobId, u64>) {
+pub(super) fn keys(contents: &mut Contents, rows: &HashMap<JobId, u64>) {
     contents.keys.retain(|_, record| record.expires_at.is_some() || rows.contains_key(&record.id));
     for job in contents.jobs.values() {
         let Some(key) = &job.identity.dedup_key else { continue };

@@ -1,5 +1,6 @@
 //! JSON as a text with places in it: what is not understood is kept, what is wrong is named by line and column.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use acta_core::Json;
@@ -10,7 +11,12 @@ use serde_json::value::RawValue;
 
 /// The members of an object in their order, each as the text that it is.
 #[derive(Debug, Default)]
-pub(super) struct Fields<'t>(Vec<(String, &'t RawValue)>);
+pub(super) struct Fields<'t> {
+    members: Vec<(Cow<'t, str>, Option<&'t RawValue>)>,
+    /// Where the next one is looked for first: they are mostly taken in the order in which they stand.
+    next: usize,
+    first: Option<&'t str>,
+}
 
 /// Members that nobody here knows, in their order.
 pub(super) type Unknown = Vec<(String, Json)>;
@@ -57,18 +63,15 @@ pub(super) fn read<'t, T: Deserialize<'t>>(text: &str, part: &'t str) -> Result<
 impl<'t> Fields<'t> {
     /// Takes a member out; `None` where it is not there.
     pub(super) fn take(&mut self, text: &str, name: &str) -> Result<Option<&'t str>, Flaw> {
-        let mut found = None;
-        let mut twice = None;
-        self.0.retain(|(member, raw)| {
-            let is_it = member == name;
-            if is_it {
-                twice = found.replace(raw.get()).and(Some(raw.get()));
-            }
-            !is_it
-        });
-        match twice {
-            Some(second) => Err(Flaw::at(text, second, format!("\"{name}\" is there twice"))),
-            None => Ok(found),
+        let count = self.members.len();
+        let is_it = |index: &usize| self.members[*index].0 == name;
+        let Some(index) = (self.next..count).chain(0..self.next).find(is_it) else { return Ok(None) };
+        self.next = (index + 1) % count;
+        let found = self.members[index].1.take();
+        let is_other = |(member, raw): &&(Cow<'_, str>, Option<&RawValue>)| raw.is_some() && member == name;
+        match self.members.iter().find(is_other) {
+            Some((_, Some(second))) => Err(Flaw::at(text, second.get(), format!("\"{name}\" is there twice"))),
+            _ => Ok(found.map(RawValue::get)),
         }
     }
 
@@ -82,9 +85,16 @@ impl<'t> Fields<'t> {
         }
     }
 
+    /// What is wrong with the object: named where its first member is.
+    pub(super) fn flaw(&self, text: &str, why: impl fmt::Display) -> Flaw {
+        Flaw::at(text, self.first.unwrap_or(text), why)
+    }
+
     /// What is left.
     pub(super) fn into_unknown(self) -> Unknown {
-        self.0.into_iter().map(|(name, raw)| (name, Json::trusted(raw.get()))).collect()
+        let left =
+            |(name, raw): (Cow<'_, str>, Option<&RawValue>)| Some((name.into_owned(), Json::trusted(raw?.get())));
+        self.members.into_iter().filter_map(left).collect()
     }
 }
 
@@ -99,16 +109,21 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(name) = map.next_key()? {
-                    fields.push((name, map.next_value()?));
+                let mut members: Vec<(_, Option<&RawValue>)> = Vec::with_capacity(16);
+                while let Some(Name(name)) = map.next_key()? {
+                    members.push((name, Some(map.next_value()?)));
                 }
-                Ok(Fields(fields))
+                let first = members.first().and_then(|(_, raw)| *raw).map(RawValue::get);
+                Ok(Fields { members, next: 0, first })
             }
         }
         deserializer.deserialize_map(Members)
     }
 }
+
+/// A member's name, borrowed where it can be.
+#[derive(Deserialize)]
+struct Name<'t>(#[serde(borrow)] Cow<'t, str>);
 
 /// Members, to be written into an object among others.
 pub(super) struct Members<'a>(pub(super) &'a [(String, Json)]);
@@ -133,7 +148,7 @@ mod tests {
         let flaw = read::<Fields<'_>>(text, text).unwrap_err();
         assert_eq!((flaw.line, flaw.column), (2, 17), "{}", flaw.why);
         let mut fields: Fields<'_> = read("", "{\"a\": 1, \"b\": \"x\",\n \"a\": 2}").unwrap();
-        assert_eq!(fields.0.len(), 3);
+        assert_eq!(fields.members.len(), 3);
         assert!(fields.take("", "a").unwrap_err().why.contains("twice"));
     }
 

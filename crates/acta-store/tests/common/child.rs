@@ -3,11 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use acta_core::store::{Claim, ClaimOutcome, Claimant, Enqueue, NewJob, Outcome, Settlement, Wave};
-use acta_core::{Job, JobId, Json, Label, Namespace, Result, State, Store};
-use acta_store::SqliteStore;
-use acta_store::sqlite::Options;
+use acta_core::{Clock, Job, JobId, Json, Label, Namespace, Result, State, Store, SystemClock};
+use acta_store::{FileStore, SqliteStore, file, sqlite};
 
 /// The environment's name for a child's role.
 const ROLE: &str = "ACTA_TEST_ROLE";
@@ -23,9 +23,18 @@ pub(crate) fn label(text: &str) -> Label {
     Label::new("label", text).unwrap()
 }
 
-/// Opens the ledger of a test with a real clock and `FULL`.
-pub(crate) fn open(path: &Path) -> SqliteStore {
-    SqliteStore::open(path, Options::default()).unwrap()
+/// Opens a ledger with a real clock, durable at every call: a file is one of SQLite, a folder one of files.
+pub(crate) fn open(path: &Path) -> Arc<dyn Store> {
+    open_at(path, Arc::new(SystemClock))
+}
+
+/// The same by another clock.
+pub(crate) fn open_at(path: &Path, clock: Arc<dyn Clock>) -> Arc<dyn Store> {
+    if path.extension().is_some_and(|ending| ending == "db") {
+        Arc::new(SqliteStore::open(path, sqlite::Options { clock, ..sqlite::Options::default() }).unwrap())
+    } else {
+        Arc::new(FileStore::open(path, file::Options { clock, random: None }).unwrap())
+    }
 }
 
 /// The role and ledger of this process, if it is a child.
