@@ -1,8 +1,7 @@
 //! How a file is replaced so that it is there whole, before and after, whatever dies.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,8 +11,10 @@ use crate::failpoint::failpoint;
 
 /// How long a change waits for the others before it gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it sleeps between two looks.
-const PAUSE: Duration = Duration::from_millis(1);
+/// How long it sleeps between two looks, at first and at the most. Whoever has just had the lock still knows the file, and
+/// is soon done with the next change, too: it pays not to be too eager.
+const PAUSE: Duration = Duration::from_micros(200);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The tick lock: whoever has it is the only one that changes files of this root. It goes with its process.
 #[derive(Debug)]
@@ -27,10 +28,14 @@ impl Tick {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|fault| unavailable(&path, fault))?;
         let start = Instant::now();
+        let mut pause = PAUSE;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
-                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                    std::thread::park_timeout(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
                 Err(TryLockError::WouldBlock) => {
                     let why = format!("another process has kept the lock for {} s", PATIENCE.as_secs());
                     return Err(Error::Unavailable { place: path.display().to_string(), why });
@@ -61,29 +66,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// What tells whether a file is still the one that was read or written: whoever replaces or changes it leaves another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    /// The stamp of the file at `path`; `None` if there is none.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().as_ref().map(Self::from)
-    }
-}
-
-impl From<&Metadata> for Stamp {
-    fn from(seen: &Metadata) -> Self {
-        Self { inode: seen.ino(), size: seen.size(), modified: (seen.mtime(), seen.mtime_nsec()) }
-    }
-}
-
 /// Replaces what is in a file, durably; only who has the lock may.
-pub(super) fn replace(path: &Path, bytes: &[u8], _tick: &Tick) -> Result<Stamp> {
+pub(super) fn replace(path: &Path, bytes: &[u8], _tick: &Tick) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
     let beside = beside(path);
@@ -92,12 +76,12 @@ pub(super) fn replace(path: &Path, bytes: &[u8], _tick: &Tick) -> Result<Stamp> 
         // What could not be written whole is of no use.
         let _ = std::fs::remove_file(&beside);
     }
-    let stamp = written.map_err(|fault| unavailable(&beside, fault))?;
+    written.map_err(|fault| unavailable(&beside, fault))?;
     std::fs::rename(&beside, path).map_err(|fault| unavailable(path, fault))?;
     failpoint("rename");
     sync_folder(folder)?;
     failpoint("folder");
-    Ok(stamp)
+    Ok(())
 }
 
 /// Where the new contents of a file are written before they take its place.
@@ -106,7 +90,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.new"))
 }
 
-fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<Stamp> {
+fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<()> {
     let mut file = File::create(beside)?;
     file.write_all(bytes)?;
     failpoint("write");
@@ -115,7 +99,7 @@ fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<Stamp> 
     }
     file.sync_all()?;
     failpoint("fsync");
-    Ok(Stamp::from(&file.metadata()?))
+    Ok(())
 }
 
 fn sync_folder(folder: &Path) -> Result<()> {

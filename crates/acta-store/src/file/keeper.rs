@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use acta_core::book::{Common, Contents};
 use acta_core::shelf::Keeper;
-use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result};
+use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::disk::{self, Stamp, Tick, unavailable};
-use super::document::{self, UnknownMembers};
+use super::disk::{self, Tick, unavailable};
+use super::document::{self, Document, UnknownMembers};
 use super::text::{self, Flaw};
 
 /// The families, and the folder in which each has its files.
@@ -40,19 +40,20 @@ pub struct Files {
     pub(super) traffic: Traffic,
 }
 
-/// What was read or written last, and what the file looked like then: it is read again only when it looks otherwise.
+/// What was read or written last, and the text that it was.
 #[derive(Debug)]
 struct Kept {
-    stamp: Option<Stamp>,
+    text: Option<Vec<u8>>,
     common: Common,
     /// Numbers were given that the file does not know of yet.
     is_ahead: bool,
 }
 
-/// A namespace as it was read or written last; its contents are lent out while a verb is at them.
+/// A namespace as it was read or written last. A file that still says the same need not be understood anew; the contents
+/// are lent out while a verb is at them.
 #[derive(Debug)]
 struct Seen {
-    stamp: Option<Stamp>,
+    text: Vec<u8>,
     contents: Option<Contents>,
     unknown: UnknownMembers,
 }
@@ -93,13 +94,13 @@ impl Files {
     /// What all files have in common, as it is now.
     fn kept(&mut self) -> Result<&mut Kept> {
         let path = self.root.join(COMMON);
-        let stamp = Stamp::of(&path);
-        if self.common.as_ref().is_none_or(|kept| kept.stamp != stamp) {
-            let common = match disk::read(&path)? {
-                Some(bytes) => parse_common(&path, &bytes)?,
+        let text = disk::read(&path)?;
+        if self.common.as_ref().is_none_or(|kept| kept.text != text) {
+            let common = match &text {
+                Some(bytes) => parse_common(&path, bytes)?,
                 None => self.gathered()?,
             };
-            self.common = Some(Kept { stamp, common, is_ahead: false });
+            self.common = Some(Kept { text, common, is_ahead: false });
         }
         self.common.as_mut().ok_or_else(|| unavailable(&self.root, "has nothing in common"))
     }
@@ -108,9 +109,11 @@ impl Files {
     fn gathered(&mut self) -> Result<Common> {
         let mut common = Common::default();
         for namespace in self.namespaces()? {
+            let path = self.path(&namespace);
+            let Some(text) = disk::read(&path)? else { continue };
             // A file that can't be read stops its own queue only.
-            if let Ok(Some(contents)) = self.parse(&namespace, &mut common) {
-                for name in contents.contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
+            if let Ok(document) = parse(&namespace, &path, &text, &mut common, self.clock.now()) {
+                for name in document.contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
                     common.add_name(name);
                 }
             }
@@ -118,21 +121,17 @@ impl Files {
         Ok(common)
     }
 
-    fn parse(&mut self, namespace: &Namespace, common: &mut Common) -> Result<Option<document::Document>> {
-        let path = self.path(namespace);
-        let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-        self.traffic.reads += 1;
-        let text = utf8(&bytes).map_err(|flaw| unreadable(&path, flaw))?;
-        let document = document::read(namespace, common, self.clock.now(), text);
-        document.map(Some).map_err(|flaw| unreadable(&path, flaw))
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<Stamp> {
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         match &self.tick {
             Some(tick) => disk::replace(path, bytes, tick),
             None => Err(unavailable(path, "is not written without the lock")),
         }
     }
+}
+
+fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, now: Timestamp) -> Result<Document> {
+    let read = utf8(text).and_then(|text| document::read(namespace, common, now, text));
+    read.map_err(|flaw| unreadable(path, flaw))
 }
 
 fn parse_common(path: &Path, bytes: &[u8]) -> Result<Common> {
@@ -185,24 +184,24 @@ impl Keeper for Files {
     }
 
     fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>> {
-        let stamp = Stamp::of(&self.path(namespace));
-        if let Some(seen) = self.seen.get_mut(namespace)
-            && seen.stamp == stamp
-            && let Some(contents) = seen.contents.take()
+        let before = self.seen.remove(namespace);
+        let path = self.path(namespace);
+        let Some(text) = disk::read(&path)? else { return Ok(None) };
+        self.traffic.reads += 1;
+        if let Some(Seen { text: same, contents: Some(contents), unknown }) = before
+            && same == text
         {
+            self.seen.insert(namespace.clone(), Seen { text, contents: None, unknown });
             return Ok(Some(contents));
         }
         let mut common = self.kept()?.common.clone();
-        let Some(document) = self.parse(namespace, &mut common)? else {
-            self.seen.remove(namespace);
-            return Ok(None);
-        };
+        let document = parse(namespace, &path, &text, &mut common, self.clock.now())?;
         let kept = self.kept()?;
         if common != kept.common {
             kept.common = common;
             kept.is_ahead = true;
         }
-        self.seen.insert(namespace.clone(), Seen { stamp, contents: None, unknown: document.unknown });
+        self.seen.insert(namespace.clone(), Seen { text, contents: None, unknown: document.unknown });
         Ok(Some(document.contents))
     }
 
@@ -222,9 +221,9 @@ impl Keeper for Files {
         let path = self.path(&namespace);
         let unknown = self.seen.remove(&namespace).map(|seen| seen.unknown).unwrap_or_default();
         let text = document::write(&contents, &unknown).map_err(|fault| unavailable(&path, fault))?;
-        let stamp = self.write(&path, &text)?;
+        self.write(&path, &text)?;
         self.traffic.writes += 1;
-        self.seen.insert(namespace, Seen { stamp: Some(stamp), contents: Some(contents), unknown });
+        self.seen.insert(namespace, Seen { text, contents: Some(contents), unknown });
         Ok(())
     }
 
@@ -242,8 +241,8 @@ impl Keeper for Files {
         let mut bytes = serde_json::to_vec_pretty(&text).map_err(|fault| unavailable(&path, fault))?;
         bytes.push(b'\n');
         self.common = None;
-        let stamp = self.write(&path, &bytes)?;
-        self.common = Some(Kept { stamp: Some(stamp), common: common.clone(), is_ahead: false });
+        self.write(&path, &bytes)?;
+        self.common = Some(Kept { text: Some(bytes), common: common.clone(), is_ahead: false });
         Ok(())
     }
 }
