@@ -159,11 +159,6 @@ impl Book {
         self.contents.history.iter().filter(move |entry| entry.row == Some(row))
     }
 
-    /// The lanes, by name.
-    pub fn lanes(&self) -> BTreeMap<&Label, &Lane> {
-        self.contents.lanes.values().map(|lane| (&lane.name, lane)).collect()
-    }
-
     /// The contents, to be changed.
     fn changed(&mut self) -> &mut Contents {
         self.is_changed = true;
@@ -332,6 +327,12 @@ impl Rows for Book {
         let mut over: Vec<&Job> = self.contents.jobs.values().filter(is_over).collect();
         over.sort_by_key(|job| (job.standing.prune_at, job.row));
         Ok(over.into_iter().take(limit).map(row_and_standing).collect())
+    }
+
+    fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
+        let is_behind = |(name, _): &(&Label, &LaneNumber)| after.is_none_or(|after| *name > after);
+        let wanted = self.lane_numbers.iter().filter(is_behind);
+        Ok(wanted.filter_map(|(_, number)| self.contents.lanes.get(number).cloned()).take(limit).collect())
     }
 
     fn lane(&mut self, name: &Label) -> Result<Option<Lane>> {

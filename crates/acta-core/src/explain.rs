@@ -81,3 +81,18 @@ pub struct Blocker {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
 }
+
+/// A lane, and what is at its head.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LaneView {
+    /// Its name.
+    pub name: Label,
+    /// How many live members it has, the head among them.
+    pub live: u64,
+    /// No claims and reclaims.
+    pub paused: bool,
+    /// Its head: who holds the lane up, if anybody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<Blocker>,
+}

@@ -14,8 +14,10 @@ use crate::random::Random;
 pub const MOST_LOST_LEASES: u32 = 5;
 /// How many due jobs one claim or recover brings in at the most.
 pub const MOST_DUE: usize = 1_000;
-/// How many jobs one call may enqueue, claim or settle.
+/// How many jobs one call may claim, settle or operate on.
 pub const MOST_PER_CALL: usize = 10_000;
+/// How many jobs one call may enqueue: all of a file or none of it.
+pub const MOST_ENQUEUED: usize = 1_000_000;
 /// The priority of a job that does not say one.
 pub const DEFAULT_PRIORITY: u8 = 50;
 /// The highest priority.

@@ -115,6 +115,8 @@ pub trait Rows {
     /// Ended jobs whose [`Standing::prune_at`] is not after `now`, oldest first.
     fn prunable(&mut self, now: Timestamp, limit: usize) -> Result<Vec<(u64, Standing)>>;
 
+    /// Lanes by name, from after `after` on.
+    fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>>;
     /// The lane of this name.
     fn lane(&mut self, name: &Label) -> Result<Option<Lane>>;
     /// The lane of this number.

@@ -3,6 +3,8 @@
 //! Every provider implements [`acta_core::Store`] and lets [`acta_core::Rules`] decide; what differs is where the
 //! rows are kept and how a change becomes durable.
 
+#[cfg(any(feature = "sqlite", feature = "file"))]
+mod address;
 pub mod failpoint;
 #[cfg(feature = "file")]
 pub mod file;
@@ -11,6 +13,8 @@ pub mod random;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(any(feature = "sqlite", feature = "file"))]
+pub use address::Address;
 #[cfg(feature = "file")]
 pub use file::FileStore;
 #[cfg(feature = "sqlite")]

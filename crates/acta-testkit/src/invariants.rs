@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use acta_core::job::Tally;
-use acta_core::store::{Found, JobFilter};
+use acta_core::store::{Found, JobFilter, LaneFilter};
 use acta_core::{Error, Store};
 
 /// Looks at the whole ledger; what is wrong, in words.
@@ -44,7 +44,7 @@ pub async fn violations(store: &dyn Store) -> Result<Vec<String>, Error> {
         if counted != tallies {
             wrong.push(format!("{path} has {counted:?}, but counts {tallies:?}"));
         }
-        for lane in store.lanes(queue.namespace.clone(), None, usize::MAX).await? {
+        for lane in store.lanes(LaneFilter::all(queue.namespace.clone())).await? {
             let live = lanes.get(&(path.clone(), lane.name.to_string())).map_or(0, |(_, live)| *live as u64);
             if live != lane.live {
                 wrong.push(format!(

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use acta_core::job::FailureKind;
 use acta_core::store::{
-    Action, Claim, Claimant, Dedup, Define, Enqueue, Failure, Heartbeats, Hold, NewJob, News, Operation, Outcome,
-    Report, Settlement, Wave,
+    Action, Claim, Claimant, Dedup, Define, Enqueue, Failure, Heartbeats, Hold, LaneFilter, NewJob, News, Operation,
+    Outcome, Report, Settlement, Wave,
 };
 use acta_core::{Backoff, Definition, Item, JobId, Name, QueueSettings, Span, Store, Timestamp};
 use proptest::prelude::*;
@@ -453,7 +453,7 @@ async fn ledger(store: &dyn Store) -> String {
     }
     let _ = writeln!(text, "{:?}", store.queues().await);
     for path in PATHS {
-        let _ = writeln!(text, "{:?}", store.lanes(namespace(path), None, 100).await);
+        let _ = writeln!(text, "{:?}", store.lanes(LaneFilter::all(namespace(path))).await);
         for key in 0..4 {
             let key = label(&format!("key {key}"));
             let _ = writeln!(text, "{:?}", store.key_holder(namespace(path), key).await);

@@ -10,12 +10,14 @@ use crate::printer::Printer;
 pub(crate) enum Exit {
     /// It is done.
     Done,
-    /// The run's job failed, or something was found.
+    /// The run's job failed, or the doctor found something.
     Failed,
     /// Wrong usage, or a bad input file.
     Usage,
     /// A claim failure: another item, or a lost lease.
     ClaimFailure,
+    /// There is nothing to claim.
+    Nothing,
     /// Refused in this state.
     Refused,
     /// Not found.
@@ -33,6 +35,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::ClaimFailure => 3,
+            Self::Nothing => 4,
             Self::Refused => 5,
             Self::NotFound => 6,
             Self::Unavailable => 7,
@@ -98,7 +101,8 @@ pub(crate) fn report(error: &anyhow::Error, printer: &mut Printer) -> Exit {
     exit
 }
 
-fn exit_of(fault: &acta_core::Error) -> Exit {
+/// Which exit code an error of the ledger is.
+pub(crate) fn exit_of(fault: &acta_core::Error) -> Exit {
     if fault.is_lease_lost() {
         Exit::ClaimFailure
     } else if fault.is_refused() {

@@ -1,31 +1,96 @@
-//! From arguments to what the commands work with.
+//! From arguments, environment and the settings file to what the commands work with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acta_core::{Clock, Namespace, Store, SystemClock, Timestamp};
-use acta_store::SqliteStore;
-use acta_store::sqlite::Options;
+use acta_core::{Clock, Error, Namespace, Span, Store, SystemClock, Timestamp};
+use acta_store::Address;
 use anyhow::Result;
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use serde::Deserialize;
 
 use crate::args::{Args, QueueArgs};
 use crate::exit::{Exit, Fault};
+
+/// The settings file, in the folder that the command is called in.
+const FILE: &str = "orchestrator.toml";
 
 /// Where the ledger is, and what keeps it.
 #[derive(Debug)]
 pub(crate) struct Settings {
     root: PathBuf,
+    address: Address,
     clock: Arc<dyn Clock>,
+    origins: Vec<(&'static str, String, Origin)>,
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Flag,
+    Environment,
+    File,
+    Default,
+}
+
+impl Origin {
+    /// In a word, for people and programs.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::File => FILE,
+            Self::Default => "default",
+        }
+    }
+}
+
+/// What the settings file may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SettingsFile {
+    root: Option<PathBuf>,
+    provider: Option<String>,
 }
 
 impl Settings {
     /// Reads what all commands share.
-    pub(crate) fn of(args: &Args) -> Result<Self> {
-        if args.provider != "sqlite" {
-            let message = format!("provider {:?} is not known", args.provider);
-            return Err(Fault::new(Exit::Usage, message).hint("this build keeps ledgers in sqlite").into());
-        }
-        Ok(Self { root: args.root.clone(), clock: Arc::new(SystemClock) })
+    pub(crate) fn of(args: &Args, matches: &ArgMatches) -> Result<Self> {
+        let file = read_file(Path::new(FILE))?;
+        let given = |name| match matches.value_source(name) {
+            Some(ValueSource::EnvVariable) => Origin::Environment,
+            _ => Origin::Flag,
+        };
+        let (root, root_from) = match (&args.root, file.root) {
+            (Some(root), _) => (root.clone(), given("root")),
+            (None, Some(root)) => (root, Origin::File),
+            (None, None) => (PathBuf::from(".orchestrator"), Origin::Default),
+        };
+        let (provider, provider_from) = match (&args.provider, file.provider) {
+            (Some(provider), _) => (provider.clone(), given("provider")),
+            (None, Some(provider)) => (provider, Origin::File),
+            (None, None) => ("sqlite".to_owned(), Origin::Default),
+        };
+        let address = match provider.as_str() {
+            "sqlite" => Address::Sqlite(root.join("acta.db")),
+            "file" => Address::File(root.clone()),
+            other => {
+                let message = format!("provider {other:?} is not known");
+                return Err(Fault::new(Exit::Usage, message).hint("it is sqlite or file").into());
+            }
+        };
+        let origins = vec![
+            ("root", root.display().to_string(), root_from),
+            ("provider", provider, provider_from),
+            ("ledger", address.to_string(), Origin::Default),
+        ];
+        Ok(Self { root, address, clock: Arc::new(SystemClock), origins })
+    }
+
+    /// Every setting, its value, and where that comes from.
+    pub(crate) fn origins(&self) -> &[(&'static str, String, Origin)] {
+        &self.origins
     }
 
     /// The instant now.
@@ -33,10 +98,19 @@ impl Settings {
         self.clock.now()
     }
 
+    /// Where the ledger is.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Opens the ledger; an absent one is made.
     pub(crate) fn open(&self) -> Result<Arc<dyn Store>> {
-        let options = Options { clock: Arc::clone(&self.clock), ..Options::default() };
-        Ok(Arc::new(SqliteStore::open(self.root.join("acta.db"), options)?))
+        Ok(self.open_at(&self.address)?)
+    }
+
+    /// Opens another ledger.
+    pub(crate) fn open_at(&self, address: &Address) -> acta_core::Result<Arc<dyn Store>> {
+        address.open(Arc::clone(&self.clock))
     }
 
     /// The folder of the logs.
@@ -48,6 +122,41 @@ impl Settings {
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
+
+    /// An instant, or a while from now.
+    pub(crate) fn instant_to_come(&self, what: &'static str, text: &str) -> Result<Timestamp> {
+        self.instant(what, text, 1)
+    }
+
+    /// An instant, or a while before now.
+    pub(crate) fn instant_gone_by(&self, what: &'static str, text: &str) -> Result<Timestamp> {
+        self.instant(what, text, -1)
+    }
+
+    fn instant(&self, what: &'static str, text: &str, direction: i64) -> Result<Timestamp> {
+        if let Ok(span) = text.parse::<Span>() {
+            return Ok(self.now().plus_ms(direction * span.as_millis()));
+        }
+        text.parse().map_err(|_| {
+            let why = "is neither an instant like 2026-10-03T09:12:00Z nor a while like 2h";
+            Error::invalid(what, text, why).into()
+        })
+    }
+}
+
+fn read_file(path: &Path) -> Result<SettingsFile> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(fault) if fault.kind() == std::io::ErrorKind::NotFound => return Ok(SettingsFile::default()),
+        Err(fault) => return Err(Fault::new(Exit::Usage, format!("{}: {fault}", path.display())).into()),
+    };
+    toml::from_str(&text).map_err(|fault| {
+        let before = fault.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let message = format!("{}: line {line}, column {column}: {}", path.display(), fault.message());
+        Fault::new(Exit::Usage, message).hint("the settings are root and provider").into()
+    })
 }
 
 impl QueueArgs {
@@ -59,5 +168,14 @@ impl QueueArgs {
         Ok(named(&self.queue, Namespace::job_queue)?
             .or(named(&self.transactions, Namespace::transaction_queue)?)
             .or(named(&self.namespace, Namespace::plain)?))
+    }
+
+    /// The namespace that the flags name; one of them must.
+    pub(crate) fn the_namespace(&self) -> Result<Namespace> {
+        let missing = || {
+            let hint = "say --queue QUEUE, --transactions QUEUE or --namespace NAME";
+            Fault::new(Exit::Usage, "no queue is named").hint(hint)
+        };
+        Ok(self.namespace()?.ok_or_else(missing)?)
     }
 }

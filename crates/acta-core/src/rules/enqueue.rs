@@ -13,7 +13,7 @@ use crate::job::Tally;
 use crate::job::{Detail, Identity, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::{Label, Name};
-use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_PRIORITY};
+use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_ENQUEUED, MOST_PRIORITY};
 use crate::rows::{KeyRecord, Lane, Rows};
 use crate::state::State;
 use crate::store::{Dedup, Enqueued, NewJob};
@@ -21,7 +21,7 @@ use crate::store::{Dedup, Enqueued, NewJob};
 impl<R: Rows> Rules<'_, R> {
     /// Adds jobs, all or none.
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
-        super::check_size("number of jobs", jobs.len())?;
+        super::check_size("number of jobs", jobs.len(), MOST_ENQUEUED)?;
         // All are judged before the first is written, so that a refused batch leaves nothing behind.
         let mut names = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate() {

@@ -147,7 +147,7 @@ impl<R: Rows> Rules<'_, R> {
         }
     }
 
-    fn blocker(&mut self, row: u64, standing: &Standing) -> Result<Blocker> {
+    pub(super) fn blocker(&mut self, row: u64, standing: &Standing) -> Result<Blocker> {
         let is_held = standing.state.is_held();
         Ok(Blocker {
             id: self.rows.identity(row)?.id,

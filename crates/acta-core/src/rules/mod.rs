@@ -9,6 +9,7 @@ mod due;
 mod enqueue;
 mod explain;
 mod hold;
+mod lanes;
 mod operate;
 mod prune;
 mod report;
@@ -24,17 +25,17 @@ use crate::job::LaneNumber;
 use crate::job::{Detail, Exception, Facts, FailureKind, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::Label;
-use crate::policy::{MOST_PER_CALL, RETENTION};
+use crate::policy::RETENTION;
 use crate::random::Random;
 use crate::rows::Rows;
 use crate::transition::{Effect, Event, transition};
 
 /// Refuses more of something than one call, or one job, may have.
-fn check_size(what: &'static str, size: usize) -> Result<()> {
-    if size <= MOST_PER_CALL {
+fn check_size(what: &'static str, size: usize, most: usize) -> Result<()> {
+    if size <= most {
         return Ok(());
     }
-    Err(Error::invalid(what, &size.to_string(), format!("is more than the {MOST_PER_CALL} allowed")))
+    Err(Error::invalid(what, &size.to_string(), format!("is more than the {most} allowed")))
 }
 
 /// The verbs over one namespace's rows, at one instant.

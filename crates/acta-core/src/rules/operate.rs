@@ -6,15 +6,33 @@ use crate::history::{Entry, Happening};
 use crate::id::JobId;
 use crate::job::{Detail, Exception, Facts, FailureKind, Identity, Standing};
 use crate::name::Label;
+use crate::policy::MOST_PER_CALL;
 use crate::rows::{KeyRecord, Rows};
 use crate::state::State;
 use crate::store::{Action, Operated, Operation};
-use crate::transition::Event;
+use crate::transition::{Event, transition};
+
+impl Action {
+    /// Whether the act makes sense for a job in this state; it may be refused there for other reasons.
+    pub fn applies_to(&self, state: State) -> bool {
+        let is_possible = |event| transition(state, event).is_some();
+        match self {
+            Self::Cancel { .. } => is_possible(Event::Cancel) || is_possible(Event::RequestCancel),
+            Self::Skip => state.is_head(),
+            Self::Pause => is_possible(Event::Pause),
+            Self::Resume => is_possible(Event::Resume),
+            Self::Reprioritise(_) => is_possible(Event::Reprioritise),
+            Self::Postpone(_) => is_possible(Event::PostponeNow) || is_possible(Event::PostponeLater),
+            Self::Restart => is_possible(Event::RestartNow),
+            Self::Signal { .. } => is_possible(Event::SignalKept) || is_possible(Event::SignalAwaited),
+        }
+    }
+}
 
 impl<R: Rows> Rules<'_, R> {
     /// Does the same to each of the jobs; one answer each.
     pub fn operate(&mut self, operation: &Operation) -> Result<Vec<Result<Operated>>> {
-        super::check_size("number of jobs", operation.ids.len())?;
+        super::check_size("number of jobs", operation.ids.len(), MOST_PER_CALL)?;
         check_reason(operation.reason.as_deref())?;
         self.rows.prefetch(&mut operation.ids.iter())?;
         let mut answers = Vec::with_capacity(operation.ids.len());

@@ -5,6 +5,7 @@ use super::claimancy::{Claimancy, claimancy, lease_lost};
 use crate::error::{Error, Result};
 use crate::id::JobId;
 use crate::job::{Facts, Standing};
+use crate::policy::MOST_PER_CALL;
 use crate::rows::Rows;
 use crate::store::{Beat, Claimant, Heartbeats, News, Report};
 use crate::transition::Event;
@@ -16,7 +17,7 @@ impl<R: Rows> Rules<'_, R> {
     /// Extends leases; a lost one is told, and changes nothing.
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
         super::claim::check_lease(beats.lease)?;
-        super::check_size("number of heartbeats", beats.beats.len())?;
+        super::check_size("number of heartbeats", beats.beats.len(), MOST_PER_CALL)?;
         self.rows.prefetch(&mut beats.beats.iter().map(|(id, _)| id))?;
         let mut answers = Vec::with_capacity(beats.beats.len());
         for (id, claimant) in &beats.beats {
@@ -68,7 +69,7 @@ impl<R: Rows> Rules<'_, R> {
                 let steps = self.rows.steps(row)?;
                 let is_kept = steps.iter().any(|(kept, _)| kept == name);
                 if !is_kept {
-                    super::check_size("number of steps", steps.len() + 1)?;
+                    super::check_size("number of steps", steps.len() + 1, MOST_PER_CALL)?;
                 }
                 if is_kept { Ok(()) } else { self.rows.save_step(row, name, value) }
             }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::history::Happening;
 use crate::job::{Exception, Facts, FailureKind, Settled, Standing};
 use crate::json::Json;
-use crate::policy::{Span, asked_delay_ms};
+use crate::policy::{MOST_PER_CALL, Span, asked_delay_ms};
 use crate::rows::Rows;
 use crate::store::{Claim, ClaimAnswer, Failure, Outcome, SettleAnswer, Settlement};
 use crate::transition::Event;
@@ -21,7 +21,7 @@ const MOST_CODE: usize = 1024;
 impl<R: Rows> Rules<'_, R> {
     /// Settles a wave: the good ones are applied, the refused ones named.
     pub fn settle(&mut self, settlements: &[Settlement]) -> Result<Vec<Result<SettleAnswer>>> {
-        super::check_size("number of settlements", settlements.len())?;
+        super::check_size("number of settlements", settlements.len(), MOST_PER_CALL)?;
         self.rows.prefetch(&mut settlements.iter().map(|settlement| &settlement.id))?;
         let mut answers = Vec::with_capacity(settlements.len());
         for settlement in settlements {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::book::{Book, Common, Contents};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::explain::Explanation;
+use crate::explain::{Explanation, LaneView};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::job::Job;
@@ -15,11 +15,11 @@ use crate::json::Json;
 use crate::name::{Label, Namespace};
 use crate::policy::QueueSettings;
 use crate::random::Random;
-use crate::rows::{Lane, Queue, Rows};
+use crate::rows::{Queue, Rows};
 use crate::rules::Rules;
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
-    Overview, Page, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
+    Operation, Overview, Page, Report, SettleAnswer, Wave,
 };
 
 pub use shared::{Access, Shared};
@@ -287,12 +287,9 @@ impl<K: Keeper> Shelf<K> {
     }
 
     /// [`crate::Store::lanes`].
-    pub fn lanes(&mut self, namespace: &Namespace, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
-        let book = self.book(namespace)?;
-        let wanted = book.lanes().into_iter().filter(|(name, _)| after.is_none_or(|after| *name > after));
-        let lanes = wanted.take(limit).map(|(_, lane)| lane.clone()).collect();
-        self.keeper.put_back(book.into_contents());
-        Ok(lanes)
+    pub fn lanes(&mut self, filter: &LaneFilter) -> Result<Vec<LaneView>> {
+        let book = self.book(&filter.namespace)?;
+        self.look(book, |rules| rules.lanes(filter))
     }
 
     /// [`crate::Store::queues`].

@@ -6,15 +6,14 @@ use async_trait::async_trait;
 
 use super::{Keeper, Shelf};
 use crate::error::Result;
-use crate::explain::Explanation;
+use crate::explain::{Explanation, LaneView};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Namespace};
-use crate::rows::Lane;
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
-    Overview, Page, Report, SettleAnswer, Store, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
+    Operation, Overview, Page, Report, SettleAnswer, Store, Wave,
 };
 
 /// What a verb does to the books.
@@ -109,8 +108,8 @@ impl<S: Shared> Store for S {
         self.run(Access::Look, move |shelf| shelf.explain(&id)).await
     }
 
-    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>> {
-        self.run(Access::Look, move |shelf| shelf.lanes(&namespace, after.as_ref(), limit)).await
+    async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>> {
+        self.run(Access::Look, move |shelf| shelf.lanes(&filter)).await
     }
 
     async fn queues(&self) -> Result<Overview> {

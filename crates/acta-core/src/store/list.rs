@@ -82,6 +82,26 @@ pub struct Page {
     pub unreadable: Vec<Error>,
 }
 
+/// Which lanes of a namespace to list, by name.
+#[derive(Clone, Debug)]
+pub struct LaneFilter {
+    /// Where.
+    pub namespace: Namespace,
+    /// This one only.
+    pub name: Option<Label>,
+    /// From after this name on.
+    pub after: Option<Label>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+impl LaneFilter {
+    /// All lanes of a namespace.
+    pub fn all(namespace: Namespace) -> Self {
+        Self { namespace, name: None, after: None, limit: usize::MAX }
+    }
+}
+
 /// All namespaces of a ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overview {

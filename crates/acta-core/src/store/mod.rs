@@ -10,16 +10,15 @@ mod settle;
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::explain::Explanation;
+use crate::explain::{Explanation, LaneView};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Namespace};
-use crate::rows::Lane;
 
 pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
-pub use list::{Found, JobFilter, Overview, Page};
+pub use list::{Found, JobFilter, LaneFilter, Overview, Page};
 pub use operate::{Action, Define, Hold, Operated, Operation};
 pub use report::{Beat, Heartbeats, News, Report};
 pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
@@ -63,8 +62,8 @@ pub trait Store: Send + Sync {
     async fn steps(&self, id: JobId) -> Result<Vec<(String, Json)>>;
     /// Why a job is where it is, and what will move it.
     async fn explain(&self, id: JobId) -> Result<Explanation>;
-    /// The lanes of a namespace that have live members or are paused, by name, from after `after` on.
-    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>>;
+    /// The lanes of a namespace that have live members or are paused, by name.
+    async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>>;
     /// All namespaces with their counts.
     async fn queues(&self) -> Result<Overview>;
 }

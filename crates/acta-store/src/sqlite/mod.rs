@@ -16,13 +16,12 @@ mod turn;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use acta_core::explain::Explanation;
+use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::random::Random;
-use acta_core::rows::Lane;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, Operated, Operation,
-    Overview, Page, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
+    Operation, Overview, Page, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
@@ -233,17 +232,8 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn lanes(&self, namespace: Namespace, after: Option<Label>, limit: usize) -> Result<Vec<Lane>> {
-        self.reader
-            .run(move |session| {
-                let Some((ns, _)) = session.namespace(&namespace)? else {
-                    return Err(Error::not_found("queue", &namespace.to_string()));
-                };
-                let after = after.as_ref().map_or("", Label::as_str);
-                let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-                session.db.all(statement!("lanes"), (ns, after, limit), codec::lane)
-            })
-            .await
+    async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>> {
+        Self::on(&self.reader, filter.namespace.clone(), move |rules| rules.lanes(&filter)).await
     }
 
     async fn queues(&self) -> Result<Overview> {

@@ -342,6 +342,11 @@ impl Rows for SqlRows<'_, '_> {
         self.standings(statement!("prunable"), (self.ns, now.as_millis(), count_of(limit)))
     }
 
+    fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
+        let params = (self.ns, after.map_or("", Label::as_str), count_of(limit));
+        self.session.db.all(statement!("lanes"), params, codec::lane)
+    }
+
     fn lane(&mut self, name: &Label) -> Result<Option<Lane>> {
         let read = |row: &Row<'_>| {
             Ok(Lane {

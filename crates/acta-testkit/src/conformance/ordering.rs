@@ -1,7 +1,7 @@
 //! Order: places, lanes, priorities.
 
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Claim, Failure, NewJob, Outcome, Why};
+use acta_core::store::{Action, Claim, Failure, LaneFilter, NewJob, Outcome, Why};
 use acta_core::{Backoff, JobId, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, label, namespace, new_job};
@@ -121,7 +121,7 @@ pub async fn c011_cancelling_a_head_or_a_blocked_member_leaves_the_lane_in_order
     assert_eq!(desk.state(&jobs[2]).await, State::Ready);
     desk.act(Q, &jobs[2], cancel).await.unwrap();
     assert_eq!(work_off(&desk, Q).await, jobs[3..]);
-    assert!(desk.store.lanes(namespace(Q), None, 10).await.unwrap().is_empty(), "nothing is left of the lane");
+    assert!(desk.store.lanes(LaneFilter::all(namespace(Q))).await.unwrap().is_empty(), "nothing is left of the lane");
 }
 
 /// The instant that an idle worker waits for is the nearest, not the first one enqueued.

@@ -1,7 +1,7 @@
 //! `jobs list`
 
-use acta_core::store::{Found, JobFilter};
-use acta_core::{Error, Item, Label, Span, Timestamp};
+use acta_core::store::Found;
+use acta_core::{Item, Label};
 use anyhow::Result;
 
 use crate::args::ListArgs;
@@ -10,27 +10,17 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &ListArgs) -> Result<Exit> {
-    let label = |what, text: &Option<String>| text.as_deref().map(|text| Label::new(what, text)).transpose();
-    let filter = JobFilter {
-        namespace: args.queue.namespace()?,
-        status: args.status.clone(),
-        lane: label("lane", &args.lane)?,
-        key: label("key", &args.key)?,
-        since: args.since.as_deref().map(|text| instant(text, settings.now())).transpose()?,
-        after_row: None,
-        limit: usize::from(args.limit),
-    };
-    filter.check()?;
+    let filter = args.which.filter(settings, usize::from(args.limit))?;
     let page = settings.open()?.jobs(filter).await?;
     if printer.is_json() {
         for found in &page.jobs {
             printer.json(&Item::new(&found.namespace, &found.job))?;
         }
-        return Ok(Exit::Done);
+        return Ok(super::unreadable(printer, &page.unreadable));
     }
     if page.jobs.is_empty() {
         printer.complain("no such jobs");
-        return Ok(Exit::Done);
+        return Ok(super::unreadable(printer, &page.unreadable));
     }
     printer.table(
         &["ID", "STATUS", "STATE", "ATTEMPTS", "LANE", "KEY", "CLAIMED BY", "CREATED", "TOOK"],
@@ -39,18 +29,7 @@ pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &List
     if page.next.is_some() {
         printer.complain(&format!("these are the newest {}; --limit shows more, the filters fewer", args.limit));
     }
-    Ok(Exit::Done)
-}
-
-/// An instant, or a time before now.
-fn instant(text: &str, now: Timestamp) -> Result<Timestamp> {
-    if let Ok(span) = text.parse::<Span>() {
-        return Ok(now.plus_ms(-span.as_millis()));
-    }
-    text.parse().map_err(|_| {
-        let why = "is neither an instant like 2026-10-03T09:12:00Z nor a while like 2h";
-        Error::invalid("--since", text, why).into()
-    })
+    Ok(super::unreadable(printer, &page.unreadable))
 }
 
 fn row(found: &Found) -> Vec<String> {
