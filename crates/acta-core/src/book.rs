@@ -13,6 +13,7 @@ use crate::name::{Label, Name, Namespace};
 use crate::policy::{Definition, QueueSettings};
 use crate::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
 use crate::state::State;
+use crate::store::Openness;
 
 /// One namespace's jobs as plain values: the executable specification that every substrate is held to.
 ///
@@ -44,6 +45,17 @@ pub struct Contents {
     pub signals: BTreeMap<u64, VecDeque<(Name, Json)>>,
     /// Results of steps and waits by the row of their job, oldest first.
     pub steps: BTreeMap<u64, Vec<(String, Json)>>,
+    /// What somebody else has put there; it means nothing here, and is kept.
+    pub foreign: Foreign,
+}
+
+/// Members of a namespace and of its jobs that the ledger does not know, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Foreign {
+    /// Of the namespace.
+    pub of_queue: Vec<(String, Json)>,
+    /// Of jobs, by row.
+    pub of_jobs: BTreeMap<u64, Vec<(String, Json)>>,
 }
 
 impl Contents {
@@ -57,6 +69,7 @@ impl Contents {
             history: Vec::new(),
             signals: BTreeMap::new(),
             steps: BTreeMap::new(),
+            foreign: Foreign::default(),
         }
     }
 }
@@ -69,6 +82,8 @@ pub struct Common {
     /// Every definition's name that was used, by its lower-case form.
     names: BTreeMap<String, Name>,
     definitions: BTreeMap<Name, Definition>,
+    /// Whether the ledger takes writes.
+    pub openness: Openness,
 }
 
 impl Common {
@@ -258,6 +273,7 @@ impl Rows for Book {
             self.ids.remove(&job.identity.id);
         }
         self.contents.history.retain(|entry| entry.row != Some(row));
+        self.contents.foreign.of_jobs.remove(&row);
         self.forget(row)
     }
 

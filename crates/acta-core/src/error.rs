@@ -73,6 +73,14 @@ pub enum Error {
         /// What is wrong with it.
         source: Box<Error>,
     },
+    /// The ledger takes no writes: it was copied, or is being copied.
+    #[error("{place} {why}")]
+    Closed {
+        /// The ledger.
+        place: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// What a substrate holds can't be understood: a foreign, newer or damaged ledger.
     #[error("{place}: {why}")]
     Unreadable {
@@ -131,12 +139,17 @@ impl Error {
 
     /// It concerns what was asked of one job, not the substrate: the rest of a batch goes on.
     pub fn is_of_one_job(&self) -> bool {
-        !matches!(self.root(), Self::Unreadable { .. } | Self::Unavailable { .. })
+        !matches!(self.root(), Self::Closed { .. } | Self::Unreadable { .. } | Self::Unavailable { .. })
     }
 
     /// The caller's claim is over: stop the work, do not report its result.
     pub fn is_lease_lost(&self) -> bool {
         matches!(self.root(), Self::LeaseLost { .. })
+    }
+
+    /// The ledger was copied, or is being copied, and takes no writes.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.root(), Self::Closed { .. })
     }
 
     /// The job's state does not allow it.
@@ -171,6 +184,7 @@ impl Error {
             Self::Invalid { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. }
+            | Self::Closed { .. }
             | Self::Unreadable { .. }
             | Self::At { .. } => None,
         }

@@ -5,6 +5,7 @@
 //! indexed reads and writes that a substrate offers. [`Book`] is the substrate that lives in memory; the SQLite
 //! provider is another one. [`Store`] is the seam that applications see.
 
+pub mod audit;
 pub mod book;
 pub mod clock;
 pub mod error;

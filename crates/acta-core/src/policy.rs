@@ -17,7 +17,7 @@ pub const MOST_DUE: usize = 1_000;
 /// How many jobs one call may claim, settle or operate on.
 pub const MOST_PER_CALL: usize = 10_000;
 /// How many jobs one call may enqueue: all of a file or none of it.
-pub const MOST_ENQUEUED: usize = 1_000_000;
+pub const MOST_ENQUEUED: usize = 250_000;
 /// The priority of a job that does not say one.
 pub const DEFAULT_PRIORITY: u8 = 50;
 /// The highest priority.

@@ -33,6 +33,18 @@ impl Address {
     }
 }
 
+impl Address {
+    /// Whether there is anything yet.
+    pub fn exists(&self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => path.exists(),
+            #[cfg(feature = "file")]
+            Self::File(root) => root.exists(),
+        }
+    }
+}
+
 impl FromStr for Address {
     type Err = Error;
 

@@ -1,7 +1,8 @@
 //! What a ledger needs of the file system that it is on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use acta_core::store::Finding;
 use acta_core::{Error, Result};
 
 /// File systems without the locks and shared memory that a ledger on one machine relies on, by their magic numbers
@@ -36,6 +37,31 @@ pub fn refuse_network(path: &Path) -> Result<()> {
         }),
         None => Ok(()),
     }
+}
+
+/// A path that can't be written, if that is so.
+pub(crate) fn unwritable(path: &Path) -> Option<Finding> {
+    let fault = rustix::fs::access(path, rustix::fs::Access::WRITE_OK).err()?;
+    if fault == rustix::io::Errno::NOENT {
+        return None;
+    }
+    let fix = "let the user that runs this write there, or run this as the one who may";
+    Some(Finding::new(path.display(), format!("can't be written: {fault}"), fix))
+}
+
+/// Refuses a place where there is something.
+pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
+    if std::fs::symlink_metadata(path).is_ok() {
+        let why = "is there already; a backup writes over nothing, name another path";
+        return Err(Error::invalid("path", &path.display().to_string(), why));
+    }
+    Ok(())
+}
+
+/// Where something is made before it takes the name `path`.
+pub(crate) fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{name}.partial"))
 }
 
 fn network_name(magic: i64) -> Option<&'static str> {

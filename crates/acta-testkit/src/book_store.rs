@@ -1,11 +1,13 @@
 //! The books of a ledger in memory, behind the store's trait.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acta_core::book::{Common, Contents};
 use acta_core::shelf::{Access, Keeper, Shared, Shelf};
-use acta_core::{Clock, Namespace, Random, Result};
+use acta_core::store::Finding;
+use acta_core::{Clock, Error, Namespace, Random, Result};
 
 /// A ledger in memory: the specification as a store.
 #[derive(Debug)]
@@ -52,6 +54,19 @@ impl Keeper for Memory {
     }
 
     fn put_back(&mut self, _contents: Contents) {}
+
+    fn place(&self) -> String {
+        "memory".into()
+    }
+
+    fn backup(&mut self, path: &Path) -> Result<()> {
+        let why = "books in memory have no files";
+        Err(Error::Unavailable { place: path.display().to_string(), why: why.into() })
+    }
+
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
 
     fn common(&mut self) -> Result<Common> {
         Ok(self.common.clone())

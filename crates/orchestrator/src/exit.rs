@@ -105,7 +105,7 @@ pub(crate) fn report(error: &anyhow::Error, printer: &mut Printer) -> Exit {
 pub(crate) fn exit_of(fault: &acta_core::Error) -> Exit {
     if fault.is_lease_lost() {
         Exit::ClaimFailure
-    } else if fault.is_refused() {
+    } else if fault.is_refused() || fault.is_closed() {
         Exit::Refused
     } else if fault.is_not_found() {
         Exit::NotFound

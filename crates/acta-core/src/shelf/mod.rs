@@ -1,7 +1,9 @@
 //! A ledger of whole books: every verb of [`crate::Store`], over something that keeps books.
 
+mod port;
 mod shared;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::book::{Book, Common, Contents};
@@ -18,8 +20,8 @@ use crate::random::Random;
 use crate::rows::{Queue, Rows};
 use crate::rules::Rules;
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
-    Operation, Overview, Page, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter,
+    Operated, Operation, Overview, Page, Report, SettleAnswer, Wave,
 };
 
 pub use shared::{Access, Shared};
@@ -36,6 +38,12 @@ pub trait Keeper {
     fn put_back(&mut self, contents: Contents);
     /// What all books have in common.
     fn common(&mut self) -> Result<Common>;
+    /// The ledger's name, for errors.
+    fn place(&self) -> String;
+    /// Writes all that is kept to `path`, where nothing may be yet.
+    fn backup(&mut self, path: &Path) -> Result<()>;
+    /// What is wrong with what keeps the books.
+    fn examine(&mut self) -> Result<Vec<Finding>>;
     /// Keeps it; durable when it returns.
     fn save_common(&mut self, common: &Common) -> Result<()>;
 }
@@ -117,6 +125,7 @@ impl<K: Keeper> Shelf<K> {
         verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>,
     ) -> Result<T> {
         let before = book.common().clone();
+        before.openness.check(self.keeper.place())?;
         let answer = verb(&mut Rules::new(&mut book, self.clock.now(), self.random.as_mut()))?;
         if *book.common() != before {
             // First: a number that was given and not used is no harm, one that is given twice is.
@@ -202,11 +211,13 @@ impl<K: Keeper> Shelf<K> {
         match define {
             Define::Job(definition) => {
                 let mut common = self.keeper.common()?;
+                common.openness.check(self.keeper.place())?;
                 common.define(definition)?;
                 self.keeper.save_common(&common)
             }
             Define::Queue(namespace, settings) => {
                 let (mut book, _) = self.find_or_new(&namespace)?;
+                book.common().openness.check(self.keeper.place())?;
                 book.set_settings(settings);
                 self.keeper.save(book.into_contents())
             }

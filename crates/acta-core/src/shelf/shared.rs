@@ -1,6 +1,7 @@
 //! A shelf that many callers share is a store.
 
 use std::future::Future;
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 
@@ -12,8 +13,8 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Namespace};
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
-    Operation, Overview, Page, Report, SettleAnswer, Store, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
+    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Store, Wave,
 };
 
 /// What a verb does to the books.
@@ -114,5 +115,25 @@ impl<S: Shared> Store for S {
 
     async fn queues(&self) -> Result<Overview> {
         self.run(Access::Look, Shelf::queues).await
+    }
+
+    async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {
+        self.run(Access::Look, move |shelf| shelf.export(namespace.as_ref())).await
+    }
+
+    async fn import(&self, parcel: Parcel) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.import(parcel)).await
+    }
+
+    async fn mark(&self, mark: Mark) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.mark(&mark)).await
+    }
+
+    async fn backup(&self, path: PathBuf) -> Result<()> {
+        self.run(Access::Change, move |shelf| shelf.backup(&path)).await
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.run(Access::Look, Shelf::examine).await
     }
 }

@@ -12,7 +12,7 @@ use crate::state::State;
 pub struct Enqueue {
     /// Where to.
     pub namespace: Namespace,
-    /// What; at most 1,000,000 a call.
+    /// What; at most 250,000 a call.
     pub jobs: Vec<NewJob>,
 }
 

@@ -4,8 +4,11 @@ mod claim;
 mod enqueue;
 mod list;
 mod operate;
+mod port;
 mod report;
 mod settle;
+
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 
@@ -20,6 +23,7 @@ pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
 pub use list::{Found, JobFilter, LaneFilter, Overview, Page};
 pub use operate::{Action, Define, Hold, Operated, Operation};
+pub use port::{Evidence, Finding, Mark, Openness, Parcel, copy};
 pub use report::{Beat, Heartbeats, News, Report};
 pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
 
@@ -66,4 +70,15 @@ pub trait Store: Send + Sync {
     async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>>;
     /// All namespaces with their counts.
     async fn queues(&self) -> Result<Overview>;
+
+    /// A namespace with all that is kept of it, or only what all namespaces have in common.
+    async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel>;
+    /// Takes in a part of a copy, wholly or not at all; one that is there already stays as it is.
+    async fn import(&self, parcel: Parcel) -> Result<()>;
+    /// Takes a step of a copy.
+    async fn mark(&self, mark: Mark) -> Result<()>;
+    /// Writes a copy of the whole ledger as it is now to `path`, where nothing may be yet, while others work with it.
+    async fn backup(&self, path: PathBuf) -> Result<()>;
+    /// What is wrong with the substrate itself.
+    async fn examine(&self) -> Result<Vec<Finding>>;
 }

@@ -90,6 +90,13 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.new"))
 }
 
+/// Writes a file and waits until it is on the disk.
+pub(super) fn write_through(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<()> {
     let mut file = File::create(beside)?;
     file.write_all(bytes)?;
@@ -102,7 +109,7 @@ fn write_new(beside: &Path, bytes: &[u8], old: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-fn sync_folder(folder: &Path) -> Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> Result<()> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     File::open(folder).and_then(|handle| handle.sync_all()).map_err(|fault| unavailable(folder, fault))
 }

@@ -13,21 +13,7 @@ use serde_json::value::RawValue;
 
 use super::line;
 use super::mend;
-use super::text::{self, Fields, Flaw, Members, Unknown};
-
-/// What a file holds: what the ledger understands, and the members that somebody else put there.
-#[derive(Debug)]
-pub(super) struct Document {
-    pub(super) contents: Contents,
-    pub(super) unknown: UnknownMembers,
-}
-
-/// Members that nobody here knows: of the file, and of each item.
-#[derive(Debug, Default)]
-pub(super) struct UnknownMembers {
-    pub(super) of_file: Unknown,
-    pub(super) of_items: BTreeMap<JobId, Unknown>,
-}
+use super::text::{self, Fields, Flaw, Members};
 
 /// What the ledger knows of an item and does not show in it; only what can't be told from the item itself.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +104,7 @@ struct Key {
 }
 
 /// Reads the file of `namespace`. New numbers, for items that have none, come from `common`.
-pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, text: &str) -> Result<Document, Flaw> {
+pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, text: &str) -> Result<Contents, Flaw> {
     let mut members: Fields<'_> = text::read(text, text)?;
     let Some(items) = members.take(text, "items")? else {
         return Err(Flaw::at(text, text.trim_start(), "there are no \"items\""));
@@ -131,7 +117,7 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
     let keys: BTreeMap<Label, Key> = members.read(text, "keys")?.unwrap_or_default();
     let events = members.take(text, "events")?;
     let mut contents = Contents::new(Queue { namespace: namespace.clone(), settings, paused });
-    let mut unknown = UnknownMembers { of_file: members.into_unknown(), of_items: BTreeMap::new() };
+    contents.foreign.of_queue = members.into_unknown();
 
     let mut read = Vec::with_capacity(items.len());
     let mut rows: HashMap<JobId, u64> = HashMap::with_capacity(items.len());
@@ -144,17 +130,16 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
         }
         let aside = asides.remove(&id).unwrap_or_default();
         let job = line::read(&contents.queue, text, &id, &mut fields, &aside, now)?;
-        let left = fields.into_unknown();
-        if !left.is_empty() {
-            unknown.of_items.insert(id, left);
-        }
-        read.push((job, aside));
+        read.push((job, aside, fields.into_unknown()));
     }
-    mend::number(namespace, common, read.iter_mut().map(|(job, aside)| (job, &*aside)));
+    mend::number(namespace, common, read.iter_mut().map(|(job, aside, _)| (job, &*aside)));
     let mut jobs = Vec::with_capacity(read.len());
-    for (job, aside) in read {
+    for (job, aside, unknown) in read {
         if let Some(row) = rows.get_mut(&job.identity.id) {
             *row = job.row;
+        }
+        if !unknown.is_empty() {
+            contents.foreign.of_jobs.insert(job.row, unknown);
         }
         if !aside.signals.is_empty() {
             contents.signals.insert(job.row, aside.signals);
@@ -172,7 +157,7 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
     }
     mend::keys(&mut contents, &rows);
     mend::lanes(&mut contents, &paused_lanes, now);
-    Ok(Document { contents, unknown })
+    Ok(contents)
 }
 
 fn history(text: &str, events: Option<&str>, rows: &HashMap<JobId, u64>) -> Result<Vec<Entry>, Flaw> {
@@ -201,16 +186,13 @@ fn written(record: &KeyRecord) -> Key {
 }
 
 /// The text of a namespace.
-pub(super) fn write(contents: &Contents, unknown: &UnknownMembers) -> serde_json::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(&Whole { contents, unknown })?;
+pub(super) fn write(contents: &Contents) -> serde_json::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(&Whole(contents))?;
     text.push(b'\n');
     Ok(text)
 }
 
-struct Whole<'a> {
-    contents: &'a Contents,
-    unknown: &'a UnknownMembers,
-}
+struct Whole<'a>(&'a Contents);
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -230,13 +212,13 @@ struct Event<'a> {
 
 impl Serialize for Whole<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Contents { queue, jobs, lanes, keys, history, signals, steps } = self.contents;
+        let Contents { queue, jobs, lanes, keys, history, signals, steps, foreign } = self.0;
         let mut in_order: Vec<&Job> = jobs.values().collect();
         in_order.sort_by_key(|job| job.standing.place);
         let mut map = serializer.serialize_map(None)?;
         let line = |job: &&Job| Line {
             item: Item::new(&queue.namespace, job),
-            unknown: Members(self.unknown.of_items.get(&job.identity.id).map_or(&[], Vec::as_slice)),
+            unknown: Members(foreign.of_jobs.get(&job.row).map_or(&[], Vec::as_slice)),
         };
         map.serialize_entry("items", &in_order.iter().map(line).collect::<Vec<_>>())?;
         if queue.paused {
@@ -271,7 +253,7 @@ impl Serialize for Whole<'_> {
             let events = history.iter().map(|entry| Event { item: entry.row.and_then(id_of), entry });
             map.serialize_entry("events", &events.collect::<Vec<_>>())?;
         }
-        for (name, value) in &self.unknown.of_file {
+        for (name, value) in &foreign.of_queue {
             map.serialize_entry(name, value)?;
         }
         map.end()

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use acta_core::book::{Common, Contents};
 use acta_core::shelf::Keeper;
+use acta_core::store::{Finding, Openness};
 use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::backup;
 use super::disk::{self, Tick, unavailable};
-use super::document::{self, Document, UnknownMembers};
+use super::document;
 use super::text::{self, Flaw};
 
 /// The families, and the folder in which each has its files.
@@ -55,7 +57,6 @@ struct Kept {
 struct Seen {
     text: Vec<u8>,
     contents: Option<Contents>,
-    unknown: UnknownMembers,
 }
 
 /// What all files have in common, as a text.
@@ -67,6 +68,12 @@ struct CommonText {
     names: Vec<Name>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     definitions: Vec<Definition>,
+    #[serde(skip_serializing_if = "is_open")]
+    openness: Openness,
+}
+
+fn is_open(openness: &Openness) -> bool {
+    *openness == Openness::Open
 }
 
 impl Files {
@@ -112,8 +119,8 @@ impl Files {
             let path = self.path(&namespace);
             let Some(text) = disk::read(&path)? else { continue };
             // A file that can't be read stops its own queue only.
-            if let Ok(document) = parse(&namespace, &path, &text, &mut common, self.clock.now()) {
-                for name in document.contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
+            if let Ok(contents) = parse(&namespace, &path, &text, &mut common, self.clock.now()) {
+                for name in contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
                     common.add_name(name);
                 }
             }
@@ -129,7 +136,7 @@ impl Files {
     }
 }
 
-fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, now: Timestamp) -> Result<Document> {
+fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, now: Timestamp) -> Result<Contents> {
     let read = utf8(text).and_then(|text| document::read(namespace, common, now, text));
     read.map_err(|flaw| unreadable(path, flaw))
 }
@@ -139,6 +146,7 @@ fn parse_common(path: &Path, bytes: &[u8]) -> Result<Common> {
     let told = utf8(bytes).and_then(parse).map_err(|flaw| unreadable(path, flaw))?;
     let mut common = Common::default();
     common.last_number = told.last_number;
+    common.openness = told.openness;
     for name in &told.names {
         common.add_name(name);
     }
@@ -188,21 +196,21 @@ impl Keeper for Files {
         let path = self.path(namespace);
         let Some(text) = disk::read(&path)? else { return Ok(None) };
         self.traffic.reads += 1;
-        if let Some(Seen { text: same, contents: Some(contents), unknown }) = before
+        if let Some(Seen { text: same, contents: Some(contents) }) = before
             && same == text
         {
-            self.seen.insert(namespace.clone(), Seen { text, contents: None, unknown });
+            self.seen.insert(namespace.clone(), Seen { text, contents: None });
             return Ok(Some(contents));
         }
         let mut common = self.kept()?.common.clone();
-        let document = parse(namespace, &path, &text, &mut common, self.clock.now())?;
+        let contents = parse(namespace, &path, &text, &mut common, self.clock.now())?;
         let kept = self.kept()?;
         if common != kept.common {
             kept.common = common;
             kept.is_ahead = true;
         }
-        self.seen.insert(namespace.clone(), Seen { text, contents: None, unknown: document.unknown });
-        Ok(Some(document.contents))
+        self.seen.insert(namespace.clone(), Seen { text, contents: None });
+        Ok(Some(contents))
     }
 
     fn put_back(&mut self, contents: Contents) {
@@ -219,12 +227,38 @@ impl Keeper for Files {
         }
         let namespace = contents.queue.namespace.clone();
         let path = self.path(&namespace);
-        let unknown = self.seen.remove(&namespace).map(|seen| seen.unknown).unwrap_or_default();
-        let text = document::write(&contents, &unknown).map_err(|fault| unavailable(&path, fault))?;
+        self.seen.remove(&namespace);
+        let text = document::write(&contents).map_err(|fault| unavailable(&path, fault))?;
         self.write(&path, &text)?;
         self.traffic.writes += 1;
-        self.seen.insert(namespace, Seen { text, contents: Some(contents), unknown });
+        self.seen.insert(namespace, Seen { text, contents: Some(contents) });
         Ok(())
+    }
+
+    fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn backup(&mut self, path: &Path) -> Result<()> {
+        let mut files = vec![self.root.join(COMMON)];
+        files.extend(self.namespaces()?.iter().map(|namespace| self.path(namespace)));
+        backup::copy(&self.root, &files, path)
+    }
+
+    fn examine(&mut self) -> Result<Vec<Finding>> {
+        let mut findings = Vec::new();
+        if let Err(fault) = self.kept() {
+            findings.push(Finding::new(fault, "can't be read", "mend it, or take it away: it is made anew"));
+        }
+        for namespace in self.namespaces()? {
+            if let Err(fault) = self.load(&namespace) {
+                let fix = "mend it by hand at that place, or restore it from a backup; nothing is written over it";
+                findings.push(Finding::new(self.path(&namespace).display(), fault.to_string(), fix));
+            }
+            findings.extend(crate::filesystem::unwritable(&self.path(&namespace)));
+        }
+        findings.extend(crate::filesystem::unwritable(&self.root));
+        Ok(findings)
     }
 
     fn common(&mut self) -> Result<Common> {
@@ -236,6 +270,7 @@ impl Keeper for Files {
             last_number: common.last_number,
             names: common.names().cloned().collect(),
             definitions: common.definitions().cloned().collect(),
+            openness: common.openness.clone(),
         };
         let path = self.root.join(COMMON);
         let mut bytes = serde_json::to_vec_pretty(&text).map_err(|fault| unavailable(&path, fault))?;

@@ -18,9 +18,6 @@ pub(super) struct Fields<'t> {
     first: Option<&'t str>,
 }
 
-/// Members that nobody here knows, in their order.
-pub(super) type Unknown = Vec<(String, Json)>;
-
 /// What is wrong with a text, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flaw {
@@ -91,7 +88,7 @@ impl<'t> Fields<'t> {
     }
 
     /// What is left.
-    pub(super) fn into_unknown(self) -> Unknown {
+    pub(super) fn into_unknown(self) -> Vec<(String, Json)> {
         let left =
             |(name, raw): (Cow<'_, str>, Option<&RawValue>)| Some((name.into_owned(), Json::trusted(raw?.get())));
         self.members.into_iter().filter_map(left).collect()

@@ -123,6 +123,11 @@ impl Db {
         Ok(db)
     }
 
+    /// The ledger's name, for errors.
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
     pub(super) fn fault(&self, fault: &rusqlite::Error) -> Error {
         translate(&self.place, fault)
     }

@@ -8,6 +8,7 @@ mod list;
 mod migrate;
 #[cfg(test)]
 mod plans;
+mod port;
 mod rows;
 mod session;
 mod standings;
@@ -20,8 +21,8 @@ use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Found, Heartbeats, Hold, JobFilter, LaneFilter, Operated,
-    Operation, Overview, Page, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
+    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
@@ -58,6 +59,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    clock: Arc<dyn Clock>,
     writer: Desk,
     reader: Desk,
 }
@@ -84,9 +86,10 @@ impl SqliteStore {
         })?;
         // Reading draws no random numbers; a source of its own spares it the writer's lock.
         let beside = World { clock: Arc::clone(&world.clock), random: Mutex::new(Box::new(Seeded::new(0))) };
+        let clock = Arc::clone(&world.clock);
         let writer = Desk::writer(path, db, turn, world)?;
         let reader = Desk::reader(path, Arc::new(beside))?;
-        Ok(Self { path: path.to_owned(), writer, reader })
+        Ok(Self { path: path.to_owned(), clock, writer, reader })
     }
 
     /// The ledger's file.
@@ -94,17 +97,36 @@ impl SqliteStore {
         &self.path
     }
 
-    /// A verb on the rows of a namespace that must exist, on either desk.
-    async fn on<T: Send + 'static>(
-        desk: &Desk,
+    /// A write, if the ledger takes any.
+    async fn write<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&mut Session<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer
+            .run(|session| {
+                session.check_open()?;
+                operation(session)
+            })
+            .await
+    }
+
+    /// A verb that changes a namespace, which must exist.
+    async fn change<T: Send + 'static>(
+        &self,
         namespace: Namespace,
         verb: impl FnOnce(&mut Rules<'_, SqlRows<'_, '_>>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        desk.run(move |session| {
-            session.rules(&namespace, verb)?.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
-        })
-        .await
+        self.write(move |session| existing(session, &namespace, verb)).await
     }
+}
+
+/// A verb on the rows of a namespace that must exist.
+fn existing<T>(
+    session: &mut Session<'_>,
+    namespace: &Namespace,
+    verb: impl FnOnce(&mut Rules<'_, SqlRows<'_, '_>>) -> Result<T>,
+) -> Result<T> {
+    session.rules(namespace, verb)?.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
 }
 
 fn located(session: &mut Session<'_>, id: &JobId) -> Result<Namespace> {
@@ -114,26 +136,24 @@ fn located(session: &mut Session<'_>, id: &JobId) -> Result<Namespace> {
 #[async_trait]
 impl Store for SqliteStore {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
-        self.writer
-            .run(move |session| {
-                session.ensure_namespace(&enqueue.namespace)?;
-                let answer = session.rules(&enqueue.namespace, |rules| rules.enqueue(&enqueue.jobs))?;
-                answer.ok_or_else(|| Error::not_found("queue", &enqueue.namespace.to_string()))
-            })
-            .await
+        self.write(move |session| {
+            session.ensure_namespace(&enqueue.namespace)?;
+            let answer = session.rules(&enqueue.namespace, |rules| rules.enqueue(&enqueue.jobs))?;
+            answer.ok_or_else(|| Error::not_found("queue", &enqueue.namespace.to_string()))
+        })
+        .await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
-        self.writer
-            .run(move |session| {
-                let answer = session.rules(&claim.namespace, |rules| rules.claim(&claim))?;
-                Ok(answer.unwrap_or_else(|| ClaimAnswer::no_such_queue(&claim)))
-            })
-            .await
+        self.write(move |session| {
+            let answer = session.rules(&claim.namespace, |rules| rules.claim(&claim))?;
+            Ok(answer.unwrap_or_else(|| ClaimAnswer::no_such_queue(&claim)))
+        })
+        .await
     }
 
     async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>> {
-        Self::on(&self.writer, wave.namespace, move |rules| rules.settle(&wave.settlements)).await
+        self.change(wave.namespace, move |rules| rules.settle(&wave.settlements)).await
     }
 
     async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
@@ -141,46 +161,44 @@ impl Store for SqliteStore {
             let why = "is not the namespace of the claim";
             return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
         }
-        self.writer
-            .run(move |session| {
-                let answer = session.rules(&wave.namespace, |rules| rules.exchange(&wave.settlements, &claim))?;
-                Ok(answer.unwrap_or_else(|| (wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim))))
-            })
-            .await
+        self.write(move |session| {
+            let answer = session.rules(&wave.namespace, |rules| rules.exchange(&wave.settlements, &claim))?;
+            Ok(answer.unwrap_or_else(|| (wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim))))
+        })
+        .await
     }
 
     async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
-        Self::on(&self.writer, beats.namespace.clone(), move |rules| rules.heartbeat(&beats)).await
+        self.change(beats.namespace.clone(), move |rules| rules.heartbeat(&beats)).await
     }
 
     async fn report(&self, report: Report) -> Result<()> {
-        Self::on(&self.writer, report.namespace.clone(), move |rules| rules.report(&report)).await
+        self.change(report.namespace.clone(), move |rules| rules.report(&report)).await
     }
 
     async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>> {
-        Self::on(&self.writer, operation.namespace.clone(), move |rules| rules.operate(&operation)).await
+        self.change(operation.namespace.clone(), move |rules| rules.operate(&operation)).await
     }
 
     async fn hold(&self, hold: Hold) -> Result<()> {
-        Self::on(&self.writer, hold.namespace.clone(), move |rules| rules.hold(&hold)).await
+        self.change(hold.namespace.clone(), move |rules| rules.hold(&hold)).await
     }
 
     async fn recover(&self, namespace: Namespace) -> Result<usize> {
-        Self::on(&self.writer, namespace, |rules| Ok(rules.recover()?.len())).await
+        self.change(namespace, |rules| Ok(rules.recover()?.len())).await
     }
 
     async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)> {
-        Self::on(&self.writer, namespace, move |rules| rules.prune(limit)).await
+        self.change(namespace, move |rules| rules.prune(limit)).await
     }
 
     async fn define(&self, define: Define) -> Result<()> {
         define.check()?;
-        self.writer
-            .run(move |session| match define {
-                Define::Job(definition) => session.define(&definition),
-                Define::Queue(namespace, settings) => session.configure(&namespace, &settings),
-            })
-            .await
+        self.write(move |session| match define {
+            Define::Job(definition) => session.define(&definition),
+            Define::Queue(namespace, settings) => session.configure(&namespace, &settings),
+        })
+        .await
     }
 
     async fn job(&self, id: JobId) -> Result<Found> {
@@ -233,7 +251,7 @@ impl Store for SqliteStore {
     }
 
     async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>> {
-        Self::on(&self.reader, filter.namespace.clone(), move |rules| rules.lanes(&filter)).await
+        self.reader.run(move |session| existing(session, &filter.namespace, |rules| rules.lanes(&filter))).await
     }
 
     async fn queues(&self) -> Result<Overview> {
@@ -249,5 +267,34 @@ impl Store for SqliteStore {
                 Ok(Overview { queues, unreadable: Vec::new() })
             })
             .await
+    }
+
+    async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {
+        self.reader.run(move |session| port::export(session, namespace.as_ref())).await
+    }
+
+    async fn import(&self, parcel: Parcel) -> Result<()> {
+        self.writer.run(move |session| port::import(session, &parcel)).await
+    }
+
+    async fn mark(&self, mark: Mark) -> Result<()> {
+        let clock = Arc::clone(&self.clock);
+        self.writer.run(move |session| port::mark(session, &mark, clock.now())).await
+    }
+
+    async fn backup(&self, path: PathBuf) -> Result<()> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let from = self.path.clone();
+        let gone = || Error::Unavailable { place: self.path.display().to_string(), why: "no thread".into() };
+        std::thread::Builder::new()
+            .name("acta-backup".into())
+            .spawn(move || sender.send(port::backup(&from, &path)))
+            .map_err(|_| gone())?;
+        receiver.await.map_err(|_| gone())?
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        let path = self.path.clone();
+        self.reader.run(move |session| port::examine(session, &path)).await
     }
 }

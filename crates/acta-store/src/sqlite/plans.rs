@@ -9,8 +9,9 @@ use super::connection::{Db, Statement, Synchronous, find_of, statement, update_o
 use super::migrate;
 
 /// The statements of claims, settles, recover and prune, and whatever else reads or writes jobs.
-const STATEMENTS: [Statement; 55] = [
+const STATEMENTS: [Statement; 59] = [
     statement!("add_count"),
+    statement!("add_foreign"),
     statement!("add_lane"),
     statement!("add_name"),
     statement!("add_namespace"),
@@ -21,6 +22,7 @@ const STATEMENTS: [Statement; 55] = [
     statement!("counts"),
     statement!("delete_detail"),
     statement!("delete_events"),
+    statement!("delete_foreign"),
     statement!("delete_job"),
     statement!("delete_signals"),
     statement!("delete_standing"),
@@ -35,8 +37,10 @@ const STATEMENTS: [Statement; 55] = [
     statement!("first_lapse"),
     statement!("first_lapse_named"),
     statement!("heads"),
+    statement!("held"),
     statement!("history"),
     statement!("identity"),
+    statement!("import_standing"),
     statement!("insert_job"),
     statement!("insert_standing"),
     statement!("key"),
@@ -67,16 +71,30 @@ const STATEMENTS: [Statement; 55] = [
     statement!("take_count"),
 ];
 
-/// Statements that may look at a whole table, and why: it is small, or it is a page of the newest.
-const MAY_SCAN: [&str; 8] = [
-    "list",                  // pages of the newest jobs, by the primary key backwards
-    "namespaces",            // one row a queue
+/// Statements that may look at a whole table, and why: it is small, it is a page of the newest, or all is what is wanted.
+const MAY_SCAN: [&str; 22] = [
+    "list",       // pages of the newest jobs, by the primary key backwards
+    "namespaces", // one row a queue
+    "is_used",    // the first row, if there is one
+    "openness",   // one row in all
+    "save_openness",
+    "names",
+    "export_jobs", // a copy takes all of a namespace
+    "export_lanes",
+    "export_keys",
+    "export_events",
+    "export_signals",
+    "export_steps",
+    "export_foreign",
     "save_namespace_paused", // by primary key, listed here since they are not in the golden file
     "save_settings",
     "save_definition",
     "save_detail",
     "save_last_number",
     "save_step",
+    "vacuum_into", // SQLite's own words, which have no plan
+    "integrity_check",
+    "journal_mode",
 ];
 
 /// Statements that sort what they have found: a bounded number of heads, the steps of one job.

@@ -244,6 +244,7 @@ impl Rows for SqlRows<'_, '_> {
             statement!("delete_events"),
             statement!("delete_signals"),
             statement!("delete_steps"),
+            statement!("delete_foreign"),
         ];
         for statement in tables {
             self.session.db.execute(statement, [row.cast_signed()])?;

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use acta_core::job::Tally;
 use acta_core::random::Random;
 use acta_core::rows::Queue;
+use acta_core::store::Openness;
 use acta_core::{Clock, Definition, Error, JobId, Name, Namespace, QueueSettings, Result, Rules};
 use rusqlite::Row;
 
 use super::codec;
 use super::connection::{Db, statement};
+use super::port;
 use super::rows::SqlRows;
 use super::standings::Standings;
 
@@ -24,6 +26,7 @@ pub(super) struct Memory {
     names: HashMap<Name, (i64, Option<Definition>)>,
     last_number: Option<u64>,
     data_version: i64,
+    pub(super) openness: Option<Openness>,
     pub(super) standings: Standings,
 }
 
@@ -227,17 +230,38 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    pub(super) fn next_number(&mut self) -> Result<u64> {
-        let last = match self.pending.last_number.or(self.memory.last_number) {
-            Some(last) => last,
+    /// The last number that was given.
+    pub(super) fn last_number(&self) -> Result<u64> {
+        match self.pending.last_number.or(self.memory.last_number) {
+            Some(last) => Ok(last),
             None => self
                 .db
                 .first(statement!("last_number"), [], |row| codec::number(row, 0))?
-                .ok_or_else(|| self.db.unreadable("acta_counters", "has no last number"))?,
+                .ok_or_else(|| self.db.unreadable("acta_counters", "has no last number")),
+        }
+    }
+
+    pub(super) fn next_number(&mut self) -> Result<u64> {
+        let next = self.last_number()? + 1;
+        self.raise_last_number(next);
+        Ok(next)
+    }
+
+    /// Numbers go on after this one.
+    pub(super) fn raise_last_number(&mut self, last: u64) {
+        self.pending.last_number = Some(last);
+        self.memory.last_number = Some(last);
+    }
+
+    /// Refuses a write into a ledger that takes none.
+    pub(super) fn check_open(&mut self) -> Result<()> {
+        let openness = match self.memory.openness.take() {
+            Some(openness) => openness,
+            None => port::openness(self.db)?,
         };
-        self.pending.last_number = Some(last + 1);
-        self.memory.last_number = Some(last + 1);
-        Ok(last + 1)
+        openness.check(self.db.place())?;
+        self.memory.openness = Some(openness);
+        Ok(())
     }
 
     pub(super) fn count(&mut self, ns: NamespaceNumber, tally: Tally, change: i64) {

@@ -45,6 +45,14 @@ struct Added {
     standing: Standing,
 }
 
+impl Added {
+    fn new(job: Job, ns: NamespaceNumber, name: i64) -> Self {
+        let Job { row, identity, standing, .. } = job;
+        let backoff = identity.backoff.as_ref().and_then(|backoff| serde_json::to_string(backoff).ok());
+        Self { row, ns, name, identity, backoff, standing }
+    }
+}
+
 /// What a change writes: the columns, and the values in them.
 type Change<'s> = (u64, Vec<Cell<'s>>);
 
@@ -80,9 +88,7 @@ impl Standings {
 
     /// Keeps a job to insert; `name` is the number of its definition's name.
     pub(super) fn add(&mut self, job: Job, ns: NamespaceNumber, name: i64) {
-        let Job { row, identity, standing, .. } = job;
-        let backoff = identity.backoff.as_ref().and_then(|backoff| serde_json::to_string(backoff).ok());
-        self.added.push(Added { row, ns, name, identity, backoff, standing });
+        self.added.push(Added::new(job, ns, name));
     }
 
     /// Remembers a change; false if the job was never read.
@@ -157,6 +163,16 @@ impl Standings {
         self.added.clear();
         Ok(())
     }
+}
+
+/// Inserts a job of any age, as it comes with a copy.
+pub(super) fn insert_whole(db: &Db, job: Job, ns: NamespaceNumber, name: i64) -> Result<()> {
+    let added = Added::new(job, ns, name);
+    db.insert_many(statement!("insert_job"), 1, &identity_cells(&added))?;
+    let mut cells = codec::standing_cells(&added.standing).to_vec();
+    cells.extend([added.row.cast_signed(), ns, name].map(Cell::Integer));
+    db.execute(statement!("import_standing"), codec::bind(cells))?;
+    Ok(())
 }
 
 fn text(label: Option<&Label>) -> Cell<'_> {

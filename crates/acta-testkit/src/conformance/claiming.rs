@@ -3,7 +3,7 @@
 use acta_core::store::{Action, Claim, ClaimOutcome, Hold, LeftOut, NewJob, Outcome, Why};
 use acta_core::{Name, Namespace, State};
 
-use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job};
+use crate::desk::{Desk, ids, in_lane, label, namespace, new_job};
 
 const Q: &str = "transactions/q";
 
@@ -212,8 +212,7 @@ pub async fn counts_beyond_the_bounds_are_refused(desk: Desk) {
     }
     let no_time = Claim { lease: Some(acta_core::Span::from_millis(0)), ..claim(1) };
     assert!(desk.store.claim(no_time).await.unwrap_err().is_invalid());
-    let many = (0..10_001).map(|_| NewJob::new(json("1"))).collect();
-    assert!(desk.try_add(Q, many).await.unwrap_err().is_invalid());
+    assert!(desk.try_add(Q, vec![new_job(); acta_core::policy::MOST_ENQUEUED + 1]).await.unwrap_err().is_invalid());
     let job = desk.claim_one(Q, "r").await;
     desk.settle(Q, &job, Outcome::Release).await.unwrap();
     let unknown: Namespace = namespace("queues/none");

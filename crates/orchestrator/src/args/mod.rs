@@ -11,7 +11,8 @@ use clap::{Parser, Subcommand};
 pub(crate) use buildout::{AddArgs, BuildoutCommand, ClaimArgs, FailArgs, Format, HeartbeatArgs, HolderArgs};
 pub(crate) use jobs::{ActArgs, JobsCommand, ListArgs, WhichArgs};
 pub(crate) use operators::{
-    ConfigCommand, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, QueueWhyArgs, QueuesCommand, SkipArgs,
+    BackupArgs, ConfigCommand, CopyArgs, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, QueueWhyArgs,
+    QueuesCommand, SkipArgs,
 };
 
 /// Job queues on a durable ledger.
@@ -54,6 +55,12 @@ pub(crate) enum Command {
     /// Look at queues, pause them, and let them go on
     #[command(subcommand)]
     Queues(QueuesCommand),
+    /// Copy a whole ledger to another substrate; the source takes no more writes
+    Copy(CopyArgs),
+    /// Write a copy of the ledger as it is now, while others work with it
+    Backup(BackupArgs),
+    /// Look for what is wrong with the ledger, and say how to mend it
+    Doctor,
     /// Look at the settings
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -1,5 +1,6 @@
 //! `config show`, `completions`, `man`: what the program says of itself.
 
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -24,9 +25,11 @@ pub(crate) fn show(settings: &Settings, printer: &Printer) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> Exit {
-    clap_complete::generate(shell, &mut Args::command(), "orchestrator", &mut std::io::stdout());
-    Exit::Done
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "orchestrator", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(Exit::Done)
 }
 
 pub(crate) fn man(printer: &Printer, folder: &Path) -> Result<Exit> {

@@ -82,7 +82,7 @@ async fn show(settings: &Settings, printer: &Printer, args: &LaneArgs) -> Result
         return Ok(Exit::Done);
     }
     let paused = if view.paused { ", paused" } else { "" };
-    printer.complain(&format!("{} live items{paused}", view.live));
+    printer.complain(&format!("live items: {}{paused}", view.live));
     let row = |found: &Found| {
         let standing = &found.job.standing;
         let holder = standing.claimed_by.as_ref().filter(|_| standing.state.is_held());

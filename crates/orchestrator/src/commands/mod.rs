@@ -3,6 +3,7 @@
 mod act;
 mod buildout;
 mod config;
+mod doctor;
 mod explain;
 mod lanes;
 mod list;
@@ -11,6 +12,7 @@ mod queues;
 mod run;
 mod show;
 mod which;
+mod whole;
 
 use std::sync::Arc;
 
@@ -31,8 +33,11 @@ pub(crate) async fn run(settings: &Settings, command: Command, printer: &mut Pri
         Command::Buildout(command) => buildout(settings, printer, command).await,
         Command::Lanes(command) => lanes::lanes(settings, printer, command).await,
         Command::Queues(command) => queues::queues(settings, printer, command).await,
+        Command::Copy(args) => whole::copy(settings, printer, &args).await,
+        Command::Backup(args) => whole::backup(settings, printer, &args.path).await,
+        Command::Doctor => doctor::doctor(settings, printer).await,
         Command::Config(ConfigCommand::Show) => config::show(settings, printer),
-        Command::Completions { shell } => Ok(config::completions(shell)),
+        Command::Completions { shell } => config::completions(shell),
         Command::Man { folder } => config::man(printer, &folder),
     }
 }

@@ -6,6 +6,13 @@ CREATE TABLE acta_migrations (
     applied_at INTEGER NOT NULL
 ) STRICT;
 
+-- One row: whether the ledger takes writes, as JSON. A copied one does not.
+CREATE TABLE acta_ledger (
+    one      INTEGER PRIMARY KEY CHECK (one = 1),
+    openness TEXT NOT NULL CHECK (json_valid(openness))
+) STRICT;
+INSERT INTO acta_ledger (one, openness) VALUES (1, '{"is":"open"}');
+
 CREATE TABLE acta_namespaces (
     ns       INTEGER PRIMARY KEY,
     path     TEXT NOT NULL COLLATE NOCASE UNIQUE,
@@ -160,6 +167,16 @@ CREATE TABLE acta_signals (
     payload TEXT NOT NULL
 ) STRICT;
 CREATE INDEX acta_signals_job ON acta_signals (job, name, signal);
+
+-- What somebody has put into the files that a ledger was copied from, of a job or of its namespace; kept, not understood.
+CREATE TABLE acta_foreign (
+    member INTEGER PRIMARY KEY,
+    ns     INTEGER NOT NULL,
+    job    INTEGER,
+    name   TEXT NOT NULL,
+    value  TEXT NOT NULL
+) STRICT;
+CREATE INDEX acta_foreign_job ON acta_foreign (job) WHERE job IS NOT NULL;
 
 CREATE TABLE acta_steps (
     step  INTEGER PRIMARY KEY,

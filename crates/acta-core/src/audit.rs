@@ -1,0 +1,110 @@
+//! What must be true of a namespace at any time, and what an operator should know of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::book::Contents;
+use crate::clock::Timestamp;
+use crate::job::{Job, Tally};
+use crate::rows::Tallies;
+use crate::store::Finding;
+
+/// Clocks of one machine that are set now and then differ by no more than this.
+const MOST_AHEAD_MS: i64 = 60_000;
+/// How many findings of one kind are told apart.
+const MOST_TOLD: usize = 20;
+
+/// What contradicts itself; `counted` is what the ledger says to have.
+pub fn contradictions(contents: &Contents, counted: &Tallies) -> Vec<Finding> {
+    let namespace = &contents.queue.namespace;
+    let mut found = Vec::new();
+    let mut add = |place: &dyn std::fmt::Display, what: String| {
+        let fix =
+            "this is a fault of the program or of a change by hand: keep a backup, and mend or restore the ledger";
+        found.push(Finding::new(place, what, fix));
+    };
+    let (mut ids, mut places, mut tallies) = (BTreeSet::new(), BTreeSet::new(), Tallies::new());
+    let mut lanes: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for job in contents.jobs.values() {
+        let Job { identity, standing, .. } = job;
+        if !ids.insert(&identity.id) {
+            add(&identity.id, "is there twice".into());
+        }
+        if !places.insert(standing.place) {
+            add(&identity.id, format!("has the place {} of another job", standing.place));
+        }
+        if standing.fence < u64::from(standing.attempts) {
+            add(&identity.id, "has more attempts than claims".into());
+        }
+        *tallies.entry(standing.tally()).or_default() += 1;
+        if let (Some(lane), false) = (&identity.lane, standing.state.is_final()) {
+            let entry = lanes.entry(lane.as_str()).or_default();
+            entry.0 += usize::from(standing.state.is_head());
+            entry.1 += 1;
+        }
+    }
+    for (lane, (heads, live)) in &lanes {
+        if *heads != 1 {
+            add(namespace, format!("the lane {lane:?} has {heads} heads among {live} live members"));
+        }
+    }
+    for lane in contents.lanes.values() {
+        let live = lanes.get(lane.name.as_str()).map_or(0, |(_, live)| *live);
+        if live != lane.live {
+            let told = lane.live;
+            add(namespace, format!("the lane {:?} has {live} live members, but counts {told}", lane.name.as_str()));
+        }
+    }
+    if tallies != *counted {
+        let told = |tallies: &Tallies| -> Vec<String> {
+            tallies.iter().map(|(Tally(state, _), count)| format!("{count} {state}")).collect()
+        };
+        add(namespace, format!("it has {}, but counts {}", told(&tallies).join(", "), told(counted).join(", ")));
+    }
+    found
+}
+
+/// What is no contradiction, but waits for somebody or something.
+pub fn concerns(contents: &Contents, now: Timestamp) -> Vec<Finding> {
+    let queue = &contents.queue;
+    let mut found = Vec::new();
+    let (mut lapsed, mut ahead) = (0, 0);
+    for Job { identity, standing, .. } in contents.jobs.values() {
+        let id = &identity.id;
+        if standing.is_lapsed(now) {
+            lapsed += 1;
+            if lapsed <= MOST_TOLD {
+                let holder = standing.claimed_by.as_ref().map_or("a robot", |robot| robot.as_str());
+                let until = standing.lease_expires_at.map(|at| at.to_string()).unwrap_or_default();
+                let fix = if queue.paused || standing.lane_paused {
+                    "nothing is reclaimed while its queue or lane is paused: resume that"
+                } else {
+                    "the next claim in this queue takes it over; is a worker running?"
+                };
+                found.push(Finding::new(id, format!("its lease, of {holder:?}, lapsed at {until}"), fix));
+            }
+        }
+        let instants = [Some(identity.created_at), standing.claimed_at, standing.finished_at];
+        if instants.into_iter().flatten().any(|at| at.since_ms(now) > MOST_AHEAD_MS) {
+            ahead += 1;
+        }
+    }
+    if lapsed > MOST_TOLD {
+        let what = format!("{} more leases have lapsed", lapsed - MOST_TOLD);
+        found.push(Finding::new(&queue.namespace, what, "are workers running?"));
+    }
+    if ahead > 0 {
+        let what = format!("{ahead} jobs have instants that are still to come: a clock was, or is, wrong");
+        let fix = "compare this machine's clock with the right time; leases and delays count by it";
+        found.push(Finding::new(&queue.namespace, what, fix));
+    }
+    for lane in contents.lanes.values().filter(|lane| lane.paused && lane.live > 0) {
+        let what = format!("the lane {:?} is paused, with {} live items", lane.name.as_str(), lane.live);
+        let fix = format!("`lanes resume {:?}` lets it go on, if that is wanted", lane.name.as_str());
+        found.push(Finding::new(&queue.namespace, what, fix));
+    }
+    if queue.paused {
+        let fix = "`queues resume` lets it go on, if that is wanted";
+        found.push(Finding::new(&queue.namespace, "the queue is paused", fix));
+    }
+    found
+}

@@ -1,0 +1,158 @@
+//! A whole ledger on its way: copies, backups, and what is wrong with it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::book::{Common, Contents};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::id::JobId;
+use crate::name::Namespace;
+
+/// A part of a ledger, to be carried to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// What all namespaces have in common.
+    pub common: Common,
+    /// One namespace; none where only what they have in common is carried.
+    pub contents: Option<Contents>,
+}
+
+/// Whether a ledger takes writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "camelCase")]
+pub enum Openness {
+    /// It does.
+    #[default]
+    Open,
+    /// It was copied: its jobs are elsewhere now.
+    Moved {
+        /// Where they are.
+        to: String,
+    },
+    /// It is being copied into, and not whole yet.
+    Arriving {
+        /// Where its jobs come from.
+        from: String,
+    },
+}
+
+/// A step of a copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The ledger is about to be copied away.
+    Leaving {
+        /// Where to.
+        to: String,
+    },
+    /// The ledger is about to be copied into.
+    Arriving {
+        /// Where from.
+        from: String,
+    },
+    /// It has all that was to come, or nothing will come after all.
+    Arrived,
+}
+
+/// What a step of a copy has to know of the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// It holds something.
+    pub is_used: bool,
+    /// A job in somebody's hands, and until when.
+    pub held: Option<(JobId, Timestamp)>,
+}
+
+impl Openness {
+    /// Refuses a write where there is to be none; `place` is the ledger.
+    pub fn check(&self, place: impl fmt::Display) -> Result<()> {
+        let why = match self {
+            Self::Open => return Ok(()),
+            Self::Moved { to } => format!("was moved to {to} and takes no more writes; work there"),
+            Self::Arriving { from } => {
+                format!("is not whole yet: the copy from {from} was not finished; run the same command again")
+            }
+        };
+        Err(Error::Closed { place: place.to_string(), why })
+    }
+
+    /// What a step of a copy makes of it. A step that was taken is taken again without harm, so that an interrupted copy is
+    /// resumed by doing it again.
+    pub fn after(&self, mark: &Mark, evidence: &Evidence, place: impl fmt::Display) -> Result<Self> {
+        let refuse = |why: String| Err(Error::Closed { place: place.to_string(), why });
+        match (self, mark) {
+            (Self::Open, Mark::Leaving { to }) => match &evidence.held {
+                Some((id, until)) => refuse(format!(
+                    "can't be copied while a robot has a job: {id} is held until {until}; settle or cancel it, or wait"
+                )),
+                None => Ok(Self::Moved { to: to.clone() }),
+            },
+            (Self::Moved { to }, Mark::Leaving { to: again }) if to == again => Ok(self.clone()),
+            (Self::Open, Mark::Arriving { .. }) if evidence.is_used => {
+                refuse("is not empty; copy into a ledger that is, or one that is not there".into())
+            }
+            (Self::Open, Mark::Arriving { from }) => Ok(Self::Arriving { from: from.clone() }),
+            (Self::Arriving { from }, Mark::Arriving { from: again }) if from == again => Ok(self.clone()),
+            (Self::Open | Self::Arriving { .. }, Mark::Arrived) => Ok(Self::Open),
+            (Self::Moved { .. } | Self::Arriving { .. }, _) => {
+                self.check(place)?;
+                Ok(self.clone())
+            }
+        }
+    }
+
+    /// Refuses a part of a copy where none is expected.
+    pub fn check_arriving(&self, place: impl fmt::Display) -> Result<()> {
+        match self {
+            Self::Arriving { .. } => Ok(()),
+            Self::Open | Self::Moved { .. } => {
+                Err(Error::Closed { place: place.to_string(), why: "does not expect a copy".into() })
+            }
+        }
+    }
+}
+
+/// Something that is wrong with a ledger, or may soon be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// Where: a file, a namespace, a lane, a job.
+    pub place: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+impl Finding {
+    /// A finding.
+    pub fn new(place: impl fmt::Display, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { place: place.to_string(), what: what.into(), fix: fix.into() }
+    }
+}
+
+/// Copies all of a ledger into an empty one; how many namespaces and jobs. `names` are the two ledgers' addresses.
+///
+/// The source takes no more writes from then on. Done again after an interruption, it goes on where it was.
+pub async fn copy(from: &dyn super::Store, to: &dyn super::Store, names: (&str, &str)) -> Result<(usize, usize)> {
+    let overview = from.queues().await?;
+    if let Some(fault) = overview.unreadable.first() {
+        return Err(fault.clone());
+    }
+    to.mark(Mark::Arriving { from: names.0.to_owned() }).await?;
+    if let Err(fault) = from.mark(Mark::Leaving { to: names.1.to_owned() }).await {
+        to.mark(Mark::Arrived).await?;
+        return Err(fault);
+    }
+    to.import(from.export(None).await?).await?;
+    let namespaces: Vec<Namespace> = overview.queues.into_iter().map(|(queue, _)| queue.namespace).collect();
+    let mut jobs = 0;
+    for namespace in &namespaces {
+        let parcel = from.export(Some(namespace.clone())).await?;
+        jobs += parcel.contents.as_ref().map_or(0, |contents| contents.jobs.len());
+        to.import(parcel).await?;
+    }
+    to.mark(Mark::Arrived).await?;
+    Ok((namespaces.len(), jobs))
+}

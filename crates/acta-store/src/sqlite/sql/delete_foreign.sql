@@ -1,0 +1,1 @@
+DELETE FROM acta_foreign WHERE job = ?1

@@ -1,0 +1,1 @@
+SELECT job, name, value FROM acta_foreign WHERE ns = ?1 ORDER BY member

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM acta_namespaces) OR EXISTS (SELECT 1 FROM acta_names)

@@ -1,0 +1,1 @@
+SELECT name FROM acta_names ORDER BY number

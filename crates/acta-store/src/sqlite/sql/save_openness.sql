@@ -1,0 +1,1 @@
+UPDATE acta_ledger SET openness = ?1

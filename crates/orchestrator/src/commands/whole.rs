@@ -1,0 +1,45 @@
+//! `copy` and `backup`: the whole ledger at once.
+
+use std::path::Path;
+
+use acta_core::store;
+use acta_store::Address;
+use anyhow::Result;
+
+use crate::args::CopyArgs;
+use crate::exit::{Exit, Fault};
+use crate::printer::Printer;
+use crate::settings::Settings;
+
+pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs) -> Result<Exit> {
+    let (from, to): (Address, Address) = (args.from.parse()?, args.to.parse()?);
+    if from == to {
+        return Err(Fault::new(Exit::Usage, "--from and --to are the same ledger").into());
+    }
+    if !from.exists() {
+        return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {from}")).into());
+    }
+    let (source, target) = (settings.open_at(&from)?, settings.open_at(&to)?);
+    let names = (from.to_string(), to.to_string());
+    let (namespaces, jobs) = store::copy(source.as_ref(), target.as_ref(), (&names.0, &names.1)).await?;
+    if printer.is_json() {
+        printer.json(&serde_json::json!({ "from": names.0, "to": names.1, "namespaces": namespaces, "jobs": jobs }))?;
+    } else {
+        printer.line(&format!("{jobs} jobs in {namespaces} namespaces are in {to} now"))?;
+        printer.complain(&format!("{from} takes no more writes; --provider and --root name the new ledger"));
+    }
+    Ok(Exit::Done)
+}
+
+pub(crate) async fn backup(settings: &Settings, printer: &Printer, path: &Path) -> Result<Exit> {
+    if !settings.address().exists() {
+        return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {}", settings.address())).into());
+    }
+    settings.open()?.backup(path.to_owned()).await?;
+    if printer.is_json() {
+        printer.json(&serde_json::json!({ "path": path.display().to_string() }))?;
+    } else {
+        printer.line(&format!("{} is in {}", settings.address(), path.display()))?;
+    }
+    Ok(Exit::Done)
+}
