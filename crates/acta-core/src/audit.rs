@@ -99,11 +99,12 @@ pub fn concerns(contents: &Contents, now: Timestamp) -> Vec<Finding> {
     }
     for lane in contents.lanes.values().filter(|lane| lane.paused && lane.live > 0) {
         let what = format!("the lane {:?} is paused, with {} live items", lane.name.as_str(), lane.live);
-        let fix = format!("`lanes resume {:?}` lets it go on, if that is wanted", lane.name.as_str());
+        let (name, flag) = (lane.name.as_str(), queue.namespace.flag());
+        let fix = format!("`lanes resume {name:?} {flag}` lets it go on, if that is wanted");
         found.push(Finding::new(&queue.namespace, what, fix));
     }
     if queue.paused {
-        let fix = "`queues resume` lets it go on, if that is wanted";
+        let fix = format!("`queues resume {}` lets it go on, if that is wanted", queue.namespace.flag());
         found.push(Finding::new(&queue.namespace, "the queue is paused", fix));
     }
     found

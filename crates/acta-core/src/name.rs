@@ -205,6 +205,16 @@ impl Namespace {
         self.family
     }
 
+    /// How the command line names it: `--queue a`.
+    pub fn flag(&self) -> String {
+        let flag = match self.family {
+            Family::JobQueue => "queue",
+            Family::TransactionQueue => "transactions",
+            Family::Plain => "namespace",
+        };
+        format!("--{flag} {}", self.name)
+    }
+
     /// Its name without the family's prefix.
     pub fn name(&self) -> &Name {
         &self.name

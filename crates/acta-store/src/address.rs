@@ -34,6 +34,17 @@ impl Address {
 }
 
 impl Address {
+    /// The same place, whatever folder it is named from.
+    pub fn absolute(self) -> Self {
+        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => Self::Sqlite(absolute(path)),
+            #[cfg(feature = "file")]
+            Self::File(root) => Self::File(absolute(root)),
+        }
+    }
+
     /// Whether there is anything yet.
     pub fn exists(&self) -> bool {
         match self {

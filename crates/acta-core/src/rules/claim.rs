@@ -16,7 +16,7 @@ const MOST_TRACED: usize = 100;
 impl<R: Rows> Rules<'_, R> {
     /// Takes up to `count` jobs: brings in what is due, then picks by priority and place.
     pub fn claim(&mut self, claim: &Claim) -> Result<ClaimAnswer> {
-        check(claim)?;
+        claim.check()?;
         for name in claim.names.iter().flatten() {
             // A name that differs from a known one only by case would never find a job.
             self.rows.definition(name)?;
@@ -139,12 +139,15 @@ impl<R: Rows> Rules<'_, R> {
     }
 }
 
-fn check(claim: &Claim) -> Result<()> {
-    if !(1..=MOST_PER_CALL).contains(&claim.count) {
-        let why = format!("is not between 1 and {MOST_PER_CALL}");
-        return Err(Error::invalid("count", &claim.count.to_string(), why));
+impl Claim {
+    /// Refuses what no ledger could answer.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=MOST_PER_CALL).contains(&self.count) {
+            let why = format!("is not between 1 and {MOST_PER_CALL}");
+            return Err(Error::invalid("count", &self.count.to_string(), why));
+        }
+        check_lease(self.lease)
     }
-    check_lease(claim.lease)
 }
 
 /// A lease of no length would be lapsed when it is handed out.

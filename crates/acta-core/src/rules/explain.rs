@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::explain::{Blocker, Explanation, Reason};
 use crate::id::JobId;
 use crate::job::Standing;
+use crate::name::Label;
 use crate::policy::MOST_DUE;
 use crate::rows::Rows;
 use crate::state::State;
@@ -70,10 +71,12 @@ impl<R: Rows> Rules<'_, R> {
             told.advice = format!("somebody paused it; `jobs resume {id}` lets it go on");
         } else if standing.lane_paused {
             told.reason = Reason::LanePaused;
-            told.advice = "its lane is paused; resume the lane".into();
+            let lane = self.rows.identity(row)?.lane.unwrap_or_else(|| Label::trusted("?"));
+            told.advice =
+                format!("its lane is paused; `lanes resume {:?} {}` lets it go on", lane.as_str(), namespace.flag());
         } else if self.rows.queue().paused {
             told.reason = Reason::QueuePaused;
-            told.advice = format!("{namespace} is paused; resume it");
+            told.advice = format!("{namespace} is paused; `queues resume {}` lets it go on", namespace.flag());
         } else if standing.state == State::Waiting && standing.wait_until.is_none_or(|at| at > self.now) {
             let signal = self.rows.detail(row)?.wait;
             told.reason = Reason::WaitingForSignal;

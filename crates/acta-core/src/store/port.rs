@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Store;
 use crate::book::{Common, Contents};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::id::JobId;
-use crate::name::Namespace;
 
 /// A part of a ledger, to be carried to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,25 +134,31 @@ impl Finding {
 
 /// Copies all of a ledger into an empty one; how many namespaces and jobs. `names` are the two ledgers' addresses.
 ///
-/// The source takes no more writes from then on. Done again after an interruption, it goes on where it was.
-pub async fn copy(from: &dyn super::Store, to: &dyn super::Store, names: (&str, &str)) -> Result<(usize, usize)> {
-    let overview = from.queues().await?;
-    if let Some(fault) = overview.unreadable.first() {
+/// The source takes no more writes from then on. Done again after an interruption, it goes on where it was; done again
+/// after that, it changes nothing.
+pub async fn copy(from: &dyn Store, to: &dyn Store, names: (&str, &str)) -> Result<(usize, usize)> {
+    if let Some(fault) = from.queues().await?.unreadable.first() {
         return Err(fault.clone());
     }
-    to.mark(Mark::Arriving { from: names.0.to_owned() }).await?;
-    if let Err(fault) = from.mark(Mark::Leaving { to: names.1.to_owned() }).await {
+    let was_done = from.export(None).await?.common.openness == Openness::Moved { to: names.1.to_owned() }
+        && to.export(None).await?.common.openness == Openness::Open
+        && !to.queues().await?.queues.is_empty();
+    if !was_done {
+        to.mark(Mark::Arriving { from: names.0.to_owned() }).await?;
+        if let Err(fault) = from.mark(Mark::Leaving { to: names.1.to_owned() }).await {
+            to.mark(Mark::Arrived).await?;
+            return Err(fault);
+        }
+    }
+    // From here on nothing changes in the source.
+    let queues = from.queues().await?.queues;
+    if !was_done {
+        to.import(from.export(None).await?).await?;
+        for (queue, _) in &queues {
+            to.import(from.export(Some(queue.namespace.clone())).await?).await?;
+        }
         to.mark(Mark::Arrived).await?;
-        return Err(fault);
     }
-    to.import(from.export(None).await?).await?;
-    let namespaces: Vec<Namespace> = overview.queues.into_iter().map(|(queue, _)| queue.namespace).collect();
-    let mut jobs = 0;
-    for namespace in &namespaces {
-        let parcel = from.export(Some(namespace.clone())).await?;
-        jobs += parcel.contents.as_ref().map_or(0, |contents| contents.jobs.len());
-        to.import(parcel).await?;
-    }
-    to.mark(Mark::Arrived).await?;
-    Ok((namespaces.len(), jobs))
+    let jobs: u64 = queues.iter().flat_map(|(_, tallies)| tallies.values()).sum();
+    Ok((queues.len(), usize::try_from(jobs).unwrap_or(usize::MAX)))
 }

@@ -158,6 +158,14 @@ fn parse_common(path: &Path, bytes: &[u8]) -> Result<Common> {
     Ok(common)
 }
 
+/// A file that can't be read, as a finding.
+fn unreadable_finding(fault: Error, fix: &str) -> Finding {
+    match fault {
+        Error::Unreadable { place, why } => Finding::new(place, why, fix),
+        other => Finding::new("a file", other.to_string(), fix),
+    }
+}
+
 fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
     std::str::from_utf8(bytes).map_err(|fault| {
         let read = String::from_utf8_lossy(&bytes[..fault.valid_up_to()]);
@@ -248,12 +256,12 @@ impl Keeper for Files {
     fn examine(&mut self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if let Err(fault) = self.kept() {
-            findings.push(Finding::new(fault, "can't be read", "mend it, or take it away: it is made anew"));
+            findings.push(unreadable_finding(fault, "mend it, or take it away: it is made anew"));
         }
         for namespace in self.namespaces()? {
             if let Err(fault) = self.load(&namespace) {
                 let fix = "mend it by hand at that place, or restore it from a backup; nothing is written over it";
-                findings.push(Finding::new(self.path(&namespace).display(), fault.to_string(), fix));
+                findings.push(unreadable_finding(fault, fix));
             }
             findings.extend(crate::filesystem::unwritable(&self.path(&namespace)));
         }

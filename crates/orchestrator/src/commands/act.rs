@@ -121,7 +121,7 @@ fn pretend(printer: &Printer, action: &Action, targets: &[Target]) -> Result<Exi
         if printer.is_json() {
             printer.json(&serde_json::json!({ "id": id, "state": state }))?;
         } else {
-            printer.line(&format!("{id} is {state}"))?;
+            printer.line(&format!("{id}: {state}"))?;
         }
     }
     printer.complain(&format!("{} would be {}; nothing was done", jobs(targets.len()), done(action)));

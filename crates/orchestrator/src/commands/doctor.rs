@@ -15,7 +15,7 @@ pub(crate) async fn doctor(settings: &Settings, printer: &Printer) -> Result<Exi
     let findings = match settings.address().exists().then(|| settings.open()) {
         None => absent(),
         Some(Err(fault)) => vec![refused(&place, &fault)],
-        Some(Ok(store)) => look(store.as_ref(), settings.now()).await?,
+        Some(Ok(store)) => look(store.as_ref(), &place, settings.now()).await?,
     };
     for finding in &findings {
         if printer.is_json() {
@@ -41,7 +41,7 @@ fn refused(place: &str, fault: &anyhow::Error) -> Finding {
     Finding::new(place, format!("can't be opened: {fault:#}"), hint.unwrap_or_else(|| "as the error says".into()))
 }
 
-async fn look(store: &dyn Store, now: Timestamp) -> Result<Vec<Finding>> {
+async fn look(store: &dyn Store, place: &str, now: Timestamp) -> Result<Vec<Finding>> {
     let mut findings = store.examine().await?;
     let overview = match store.queues().await {
         Ok(overview) => overview,
@@ -51,16 +51,14 @@ async fn look(store: &dyn Store, now: Timestamp) -> Result<Vec<Finding>> {
         }
     };
     for (queue, tallies) in overview.queues {
-        let Parcel { common, contents } = store.export(Some(queue.namespace)).await?;
+        let Parcel { contents, .. } = store.export(Some(queue.namespace)).await?;
         if let Some(contents) = contents {
             findings.extend(audit::contradictions(&contents, &tallies));
             findings.extend(audit::concerns(&contents, now));
         }
-        if let Err(fault) = common.openness.check("the ledger")
-            && !findings.iter().any(|finding| finding.place == "the ledger")
-        {
-            findings.push(Finding::new("the ledger", fault.to_string(), "work where the error says"));
-        }
+    }
+    if let Err(Error::Closed { place, why }) = store.export(None).await?.common.openness.check(place) {
+        findings.push(Finding::new(place, why, "it can be read here, and worked with there"));
     }
     Ok(findings)
 }

@@ -13,6 +13,7 @@ use crate::settings::Settings;
 
 pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs) -> Result<Exit> {
     let (from, to): (Address, Address) = (args.from.parse()?, args.to.parse()?);
+    let (from, to) = (from.absolute(), to.absolute());
     if from == to {
         return Err(Fault::new(Exit::Usage, "--from and --to are the same ledger").into());
     }
@@ -25,7 +26,7 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
     if printer.is_json() {
         printer.json(&serde_json::json!({ "from": names.0, "to": names.1, "namespaces": namespaces, "jobs": jobs }))?;
     } else {
-        printer.line(&format!("{jobs} jobs in {namespaces} namespaces are in {to} now"))?;
+        printer.line(&format!("copied to {to}: jobs {jobs}, namespaces {namespaces}"))?;
         printer.complain(&format!("{from} takes no more writes; --provider and --root name the new ledger"));
     }
     Ok(Exit::Done)

@@ -6,14 +6,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 
 use acta_core::store::{Enqueue, Found, JobFilter, NewJob};
-use acta_core::{JobId, Json, Namespace, Store};
-use acta_store::SqliteStore;
-use acta_store::sqlite::Options;
+use acta_core::{JobId, Json, Namespace, Store, SystemClock};
+use acta_store::Address;
 use acta_testkit::block_on;
 
 /// A folder with a ledger and job definitions.
 pub(crate) struct Desk {
     folder: tempfile::TempDir,
+    provider: &'static str,
 }
 
 /// How a command ended.
@@ -25,8 +25,15 @@ pub(crate) struct Ended {
 }
 
 impl Desk {
+    /// On SQLite, or on what `ACTA_TEST_PROVIDER` says.
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        let told = std::env::var("ACTA_TEST_PROVIDER").is_ok_and(|provider| provider == "file");
+        Self::on(if told { "file" } else { "sqlite" })
+    }
+
+    /// The same, with the ledger on a certain substrate.
+    pub(crate) fn on(provider: &'static str) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), provider }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -54,7 +61,7 @@ impl Desk {
             .current_dir(self.path())
             .env("ORCHESTRATOR_ROOT", self.path().join("root"))
             .env("USER", "operator")
-            .env_remove("TS_QUEUE_PROVIDER")
+            .env("TS_QUEUE_PROVIDER", self.provider)
             .env_remove("ACTA_FAILPOINT")
             .stdin(Stdio::null());
         command
@@ -70,7 +77,12 @@ impl Desk {
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
-        Arc::new(SqliteStore::open(self.path().join("root/acta.db"), Options::default()).unwrap())
+        let root = self.path().join("root");
+        let address = match self.provider {
+            "file" => Address::File(root),
+            _ => Address::Sqlite(root.join("acta.db")),
+        };
+        address.open(Arc::new(SystemClock)).unwrap()
     }
 
     /// All jobs, oldest first.
@@ -105,12 +117,35 @@ fn ended(output: Output) -> Ended {
 /// Replaces what differs from run to run: ids, instants, lengths of time, the machine's name, folders.
 pub(crate) fn steady(text: &str, desk: &Desk) -> String {
     let text = text.replace(desk.path().to_str().unwrap(), "[folder]");
+    let text = text.replace("sqlite:[folder]/root/acta.db", "[ledger]").replace("file:[folder]/root", "[ledger]");
+    let text = without_instants(&text);
     let mut words = Vec::new();
     for word in text.split_inclusive([' ', '\n', '"', ',', ':', '`', '}']) {
         let end = word.trim_end_matches([' ', '\n', '"', ',', ':', '`', '}']);
         words.push(word.replacen(end, &steady_word(end), usize::from(!end.is_empty())));
     }
     words.concat()
+}
+
+/// Every `2026-10-03T09:12:00.000Z` as a word.
+fn without_instants(text: &str) -> String {
+    const SHAPE: &str = "0000-00-00T00:00:00.000Z";
+    let is_one = |part: &str| {
+        let fits = |(real, shape): (u8, u8)| if shape == b'0' { real.is_ascii_digit() } else { real == shape };
+        part.bytes().zip(SHAPE.bytes()).all(fits)
+    };
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        if rest.get(..SHAPE.len()).is_some_and(is_one) {
+            out.push_str("[instant]");
+            rest = &rest[SHAPE.len()..];
+        } else {
+            out.push(character);
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    out
 }
 
 fn steady_word(word: &str) -> String {

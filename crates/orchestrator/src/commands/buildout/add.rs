@@ -87,10 +87,10 @@ fn tell(printer: &Printer, added: &[Enqueued]) -> Result<()> {
     }
     let duplicates = added.iter().filter(|added| !added.created).count();
     if duplicates > 0 {
-        printer.complain(&format!("{duplicates} of {} were there already, by their keys", added.len()));
+        printer.complain(&format!("already there, by key: {duplicates} of {}", added.len()));
     }
     if differing > 0 {
-        printer.complain(&format!("{differing} of these have another payload than the item that is there"));
+        printer.complain(&format!("of these with another payload than the item that is there: {differing}"));
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ pub(crate) async fn claim(settings: &Settings, printer: &mut Printer, args: &Cla
         why: true,
         ..Claim::one(namespace.clone(), Label::new("robot", &args.robot)?)
     };
+    claim.check()?;
     match settings.open()?.claim(claim).await?.outcome {
         ClaimOutcome::Claimed(jobs) => {
             for job in &jobs {

@@ -56,7 +56,7 @@ pub(crate) async fn settle(
             continue;
         }
         let again = answer.run_at.map(|at| format!(", and may come again at {at}")).unwrap_or_default();
-        printer.line(&format!("{id} is {}{again}", answer.state))?;
+        printer.line(&format!("{id}: {}{again}", answer.state))?;
     }
     Ok(Exit::Done)
 }
@@ -71,7 +71,7 @@ pub(crate) async fn report(settings: &Settings, printer: &mut Printer, args: &Ho
     if printer.is_json() {
         printer.json(&serde_json::json!({ "id": id, "state": state }))?;
     } else {
-        printer.line(&format!("{id} is {state}"))?;
+        printer.line(&format!("{id}: {state}"))?;
     }
     Ok(Exit::Done)
 }
