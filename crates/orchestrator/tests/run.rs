@@ -365,7 +365,8 @@ fn what_a_job_writes_is_kept_but_does_not_reach_a_terminal_unescaped() {
         "a file gets what was written: {logs:?}"
     );
     let mut script = Command::new("script");
-    let line = format!("{} --root root jobs logs {id}", env!("CARGO_BIN_EXE_orchestrator"));
+    let binary = env!("CARGO_BIN_EXE_orchestrator");
+    let line = format!("{binary} --root root --provider {} jobs logs {id}", desk.provider());
     let Ok(output) = script.args(["-qec", &line, "/dev/null"]).current_dir(desk.path()).output() else { return };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("a\\u{1b}[2Jb") && !text.contains("\u{1b}[2J"), "{text:?}");

@@ -36,6 +36,10 @@ impl Desk {
         Self { folder: tempfile::tempdir().unwrap(), provider }
     }
 
+    pub(crate) fn provider(&self) -> &str {
+        self.provider
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
