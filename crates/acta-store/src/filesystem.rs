@@ -1,7 +1,10 @@
 //! What a ledger needs of the file system that it is on.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(any(feature = "sqlite", feature = "file"))]
+use std::path::PathBuf;
 
+#[cfg(any(feature = "sqlite", feature = "file"))]
 use acta_core::store::Finding;
 use acta_core::{Error, Result};
 
@@ -40,6 +43,7 @@ pub fn refuse_network(path: &Path) -> Result<()> {
 }
 
 /// A path that can't be written, if that is so.
+#[cfg(any(feature = "sqlite", feature = "file"))]
 pub(crate) fn unwritable(path: &Path) -> Option<Finding> {
     let fault = rustix::fs::access(path, rustix::fs::Access::WRITE_OK).err()?;
     if fault == rustix::io::Errno::NOENT {
@@ -50,6 +54,7 @@ pub(crate) fn unwritable(path: &Path) -> Option<Finding> {
 }
 
 /// Refuses a place where there is something.
+#[cfg(any(feature = "sqlite", feature = "file"))]
 pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     if std::fs::symlink_metadata(path).is_ok() {
         let why = "is there already; a backup writes over nothing, name another path";
@@ -59,6 +64,7 @@ pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
 }
 
 /// Where something is made before it takes the name `path`.
+#[cfg(any(feature = "sqlite", feature = "file"))]
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.partial"))
