@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use acta_core::Seeded;
 use acta_store::sqlite::Synchronous;
+use child::Kind;
 use disk::{Disk, below};
 use promises::Promises;
 use stage::{Stage, files_in, open_again};
@@ -29,6 +30,8 @@ use trace::{Act, Record};
 
 /// The ledger's file, below its folder.
 const LEDGER: &str = "acta.db";
+/// The folder of a ledger in files, likewise.
+const FILES: &str = "ledger";
 /// The file of what was acknowledged; where the disk is traced it lies beside the ledger, to be in the trace.
 const NOTES: &str = "acknowledged";
 
@@ -36,9 +39,11 @@ const NOTES: &str = "acknowledged";
 #[test]
 fn child_workload() {
     match std::env::var("ACTA_POWER_CHILD").as_deref() {
-        Ok("full") => child::work(Synchronous::Full),
-        Ok("normal") => child::work(Synchronous::Normal),
-        Ok("fill") => child::fill(),
+        Ok("full") => child::work(Kind::Sqlite(Synchronous::Full)),
+        Ok("normal") => child::work(Kind::Sqlite(Synchronous::Normal)),
+        Ok("files") => child::work(Kind::Files),
+        Ok("fill") => child::fill(Kind::Sqlite(Synchronous::Full)),
+        Ok("fill files") => child::fill(Kind::Files),
         Ok(other) => panic!("there is no child {other:?}"),
         Err(_) => {}
     }
@@ -46,26 +51,36 @@ fn child_workload() {
 
 #[test]
 fn a_power_failure_loses_nothing_acknowledged() {
-    fail_power("full", |losses| losses == 0);
+    fail_power("full", Kind::Sqlite(Synchronous::Normal), |losses| losses == 0);
+}
+
+#[test]
+fn a_power_failure_loses_nothing_acknowledged_of_files() {
+    fail_power("files", Kind::Files, |losses| losses == 0);
 }
 
 /// The negative control: the same eye sees the losses of a ledger that does not wait for the disk. What is left of that
 /// one is sound, and lacks only the last commits.
 #[test]
 fn a_power_failure_loses_the_last_commits_of_a_ledger_that_does_not_wait_for_the_disk() {
-    fail_power("normal", |losses| losses > 0);
+    fail_power("normal", Kind::Sqlite(Synchronous::Normal), |losses| losses > 0);
 }
 
 #[test]
 fn c050_a_full_disk_fails_whole_groups_and_recovers() {
     // The first disk ends within the write-ahead log; the second while that log is brought into the database.
     for space in [1_000_000, 5_500_000] {
-        fill_disk(space);
+        fill_disk("fill", Kind::Sqlite(Synchronous::Normal), space);
     }
 }
 
+#[test]
+fn c050_a_full_disk_leaves_files_as_they_were_and_they_recover() {
+    fill_disk("fill files", Kind::Files, 1_000_000);
+}
+
 /// Lets the power of a child fail at many points; `is_expected` judges after how many of them something was lost.
-fn fail_power(role: &str, is_expected: fn(usize) -> bool) {
+fn fail_power(role: &str, kind: Kind, is_expected: fn(usize) -> bool) {
     let stage = Stage::new();
     let told = std::env::var_os("ACTA_POWER_TRACE").map(PathBuf::from);
     let trace = told.clone().unwrap_or_else(|| stage.path("trace"));
@@ -80,7 +95,7 @@ fn fail_power(role: &str, is_expected: fn(usize) -> bool) {
     let seed = std::env::var("ACTA_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed);
     println!("seed {seed}: ACTA_SEED={seed} lets the power fail as often and as badly again");
-    let Findings { points, losses, wrong } = look_everywhere(&records, &mut Seeded::new(seed));
+    let Findings { points, losses, wrong } = look_everywhere(kind, &records, &mut Seeded::new(seed));
     println!("{role}: {} records, {points} power failures, {} with losses", records.len(), losses.len());
     if !wrong.is_empty() || !is_expected(losses.len()) {
         stage.keep();
@@ -116,7 +131,7 @@ struct Findings {
     wrong: Vec<String>,
 }
 
-fn look_everywhere(records: &[Record], random: &mut Seeded) -> Findings {
+fn look_everywhere(kind: Kind, records: &[Record], random: &mut Seeded) -> Findings {
     let mut findings = Findings::default();
     let (mut disk, mut promises, mut played) = (Disk::default(), Promises::default(), 0);
     for point in points(records.len(), random) {
@@ -128,7 +143,7 @@ fn look_everywhere(records: &[Record], random: &mut Seeded) -> Findings {
         }
         played = point;
         findings.points += 1;
-        match open_again(&disk.after_power_failure(random)) {
+        match open_again(kind, &disk.after_power_failure(random)) {
             Ok((jobs, wrong)) => {
                 let wrong = wrong.into_iter().chain(promises.out_of_order(&jobs));
                 findings.wrong.extend(wrong.map(|what| format!("after {point} records: {what}")));
@@ -155,7 +170,7 @@ fn points(records: usize, random: &mut Seeded) -> Vec<usize> {
 }
 
 /// Lets a child fill a disk of so many bytes, looks at its ledger, makes room, and looks again.
-fn fill_disk(space: u64) {
+fn fill_disk(role: &str, kind: Kind, space: u64) {
     let stage = Stage::new();
     let (freed, notes) = (stage.path("freed"), stage.path(NOTES));
     let environment = [
@@ -163,22 +178,22 @@ fn fill_disk(space: u64) {
         ("DISK_FREED", freed.clone()),
         ("ACTA_POWER_NOTES", notes.clone()),
     ];
-    let mut child = stage.start("fill", &environment);
+    let mut child = stage.start(role, &environment);
     child.wait_for(child::FULL);
     // What a new process would find, had this one been killed now.
-    let before = assert_exact(&stage.ledgers(), &notes);
+    let before = assert_exact(kind, &stage.ledgers(), &notes);
     File::create(freed).unwrap();
     child.go_on();
     child.finish();
-    let after = assert_exact(&stage.ledgers(), &notes);
+    let after = assert_exact(kind, &stage.ledgers(), &notes);
     println!("{space} bytes: {before} jobs, then {after}");
     assert!(before > 0 && after > before, "{before} jobs, then {after}");
 }
 
 /// All that was acknowledged is there, and nothing that was refused; how many jobs that is.
-fn assert_exact(folder: &Path, notes: &Path) -> usize {
+fn assert_exact(kind: Kind, folder: &Path, notes: &Path) -> usize {
     let promises = Promises::read(&std::fs::read_to_string(notes).unwrap());
-    let (jobs, mut wrong) = open_again(&files_in(folder)).unwrap();
+    let (jobs, mut wrong) = open_again(kind, &files_in(folder)).unwrap();
     wrong.extend(promises.lost(&jobs));
     wrong.extend(promises.surplus(&jobs));
     assert!(wrong.is_empty(), "{wrong:#?}");

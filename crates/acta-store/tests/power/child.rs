@@ -13,8 +13,8 @@ use acta_core::store::{
     Action, Claim, ClaimOutcome, Claimant, Enqueue, Failure, NewJob, Operation, Outcome, Settlement, Wave,
 };
 use acta_core::{Error, Job, JobId, Label, ManualClock, Result, Seeded, State, Store, Timestamp};
-use acta_store::SqliteStore;
-use acta_store::sqlite::{Options, Synchronous};
+use acta_store::sqlite::Synchronous;
+use acta_store::{FileStore, SqliteStore, file, sqlite};
 use acta_testkit::block_on;
 use acta_testkit::desk::{Desk, START, json, label, namespace, with_key};
 use tokio::task::JoinSet;
@@ -31,16 +31,32 @@ const REFUSALS: usize = 5;
 /// By then the disk must be full.
 const MOST_ROUNDS: usize = 5_000;
 
-/// Options of a ledger whose clock stands still.
-pub(super) fn options(synchronous: Synchronous) -> Options {
+/// What a ledger is kept in.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Sqlite(Synchronous),
+    Files,
+}
+
+/// Opens the ledger below a folder, with a clock that stands still.
+pub(super) fn open(kind: Kind, folder: &Path) -> Result<Arc<dyn Store>> {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(START)));
-    Options { synchronous, clock, random: Some(Box::new(Seeded::new(1))) }
+    let random: Option<Box<dyn acta_core::Random>> = Some(Box::new(Seeded::new(1)));
+    Ok(match kind {
+        Kind::Sqlite(synchronous) => {
+            let options = sqlite::Options { synchronous, clock, random };
+            Arc::new(SqliteStore::open(folder.join(crate::LEDGER), options)?)
+        }
+        Kind::Files => Arc::new(FileStore::open(folder.join(crate::FILES), file::Options { clock, random })?),
+    })
 }
 
 /// One of the callers.
 #[derive(Clone)]
 struct Caller {
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
+    /// The folder that an error names a file of.
+    place: String,
     notes: Arc<File>,
     number: usize,
 }
@@ -134,8 +150,7 @@ impl Caller {
 
     /// The error of a full disk, and no other.
     fn check_refusal(&self, fault: &Error) {
-        let place = self.store.path().display().to_string();
-        assert!(fault.is_unavailable() && fault.to_string().starts_with(&place), "{fault:?}");
+        assert!(fault.is_unavailable() && fault.to_string().starts_with(&self.place), "{fault:?}");
     }
 
     /// Works until it has been refused often enough.
@@ -203,13 +218,15 @@ struct Refused {
 }
 
 /// The callers of the ledger in the folder of the environment.
-fn callers(synchronous: Synchronous) -> Vec<Caller> {
+fn callers(kind: Kind) -> Vec<Caller> {
     let path = |name: &str| PathBuf::from(std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set")));
-    let store = SqliteStore::open(path("DISK_FOLDER").join(crate::LEDGER), options(synchronous)).expect("a ledger");
-    let (store, notes) = (Arc::new(store), Arc::new(append(&path("ACTA_POWER_NOTES"))));
+    let folder = path("DISK_FOLDER");
+    let (store, notes) = (open(kind, &folder).expect("a ledger"), Arc::new(append(&path("ACTA_POWER_NOTES"))));
+    let place = folder.display().to_string();
     // Whoever loses its power does not close its files.
     std::mem::forget(Arc::clone(&store));
-    (0..CALLERS).map(|number| Caller { store: Arc::clone(&store), notes: Arc::clone(&notes), number }).collect()
+    let caller = |number| Caller { store: Arc::clone(&store), place: place.clone(), notes: Arc::clone(&notes), number };
+    (0..CALLERS).map(caller).collect()
 }
 
 fn append(path: &Path) -> File {
@@ -221,17 +238,17 @@ fn append(path: &Path) -> File {
 }
 
 /// Lets all callers work, until the power fails.
-pub(super) fn work(synchronous: Synchronous) {
+pub(super) fn work(kind: Kind) {
     block_on(async {
-        let working: JoinSet<_> = callers(synchronous).into_iter().map(Caller::work).collect();
+        let working: JoinSet<_> = callers(kind).into_iter().map(Caller::work).collect();
         working.join_all().await.into_iter().for_each(|done| done.expect("a disk with room"));
     });
 }
 
 /// Lets all callers work until the disk is full, waits for a line that says that there is room, and lets them go on.
-pub(super) fn fill() {
+pub(super) fn fill(kind: Kind) {
     block_on(async {
-        let filling: JoinSet<_> = callers(Synchronous::Full).into_iter().map(Caller::fill).collect();
+        let filling: JoinSet<_> = callers(kind).into_iter().map(Caller::fill).collect();
         let refused = filling.join_all().await;
         println!("{FULL}");
         std::io::stdin().lock().read_line(&mut String::new()).expect("a line");

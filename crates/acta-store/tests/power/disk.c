@@ -11,8 +11,10 @@
  * One lock is held over each operation together with its record. The order of the trace is therefore the order in
  * which things happened: a write that stands before a sync of its file was done before that sync began.
  *
- * Not seen here: writes through a mapping (SQLite has none but in its -shm file), renames and vectored writes (it makes
- * none). The test compares what it builds from the whole trace with the real files, so nothing can slip by.
+ * What is taken away or replaced gives its space back.
+ *
+ * Not seen here: writes through a mapping (SQLite has none but in its -shm file), new folders and vectored writes (there
+ * are none). The test compares what it builds from the whole trace with the real files, so nothing can slip by.
  */
 #undef _FORTIFY_SOURCE /* Its inline wrappers would take the names of the functions defined here. */
 #define _GNU_SOURCE
@@ -32,7 +34,7 @@
 enum { MOST_FILES = 1024 };
 
 /* What a record is of; `trace.rs` reads the same letters. */
-enum { CREATE = 'c', WRITE = 'w', TRUNCATE = 't', SYNC = 's', REMOVE = 'r' };
+enum { CREATE = 'c', WRITE = 'w', TRUNCATE = 't', SYNC = 's', REMOVE = 'r', RENAME = 'm' };
 
 /* What comes before the path and the data of a record. */
 struct head {
@@ -60,6 +62,7 @@ static int (*real_ftruncate)(int, off64_t);
 static int (*real_fsync)(int);
 static int (*real_fdatasync)(int);
 static int (*real_unlink)(const char *);
+static int (*real_rename)(const char *, const char *);
 
 /* A trace that misses something would prove nothing: better no process. */
 static void give_up(const char *why, const char *name)
@@ -86,6 +89,7 @@ static void begin(void)
     real_fsync = find("fsync");
     real_fdatasync = find("fdatasync");
     real_unlink = find("unlink");
+    real_rename = find("rename");
     folder = getenv("DISK_FOLDER");
     freed = getenv("DISK_FREED");
     if (getenv("DISK_SPACE"))
@@ -150,6 +154,13 @@ static size_t that_fits(int fd, off64_t offset, size_t length)
     return length - lacking;
 }
 
+/* The space that a file takes up, to be given back when it goes. */
+static int64_t space_of(const char *path)
+{
+    struct stat64 now;
+    return stat64(path, &now) ? 0 : now.st_size;
+}
+
 static int opened(int fd, const char *name, int is_new, int flags)
 {
     if (fd < 0)
@@ -170,6 +181,8 @@ static int open_at(int at, const char *path, int flags, mode_t mode)
         return real_openat(at, path, flags, mode);
     pthread_mutex_lock(&lock);
     int is_new = (flags & O_CREAT) && access(path, F_OK);
+    if (flags & O_TRUNC)
+        space += space_of(path);
     int fd = opened(real_openat(at, path, flags, mode), name, is_new, flags);
     pthread_mutex_unlock(&lock);
     return fd;
@@ -311,9 +324,30 @@ int unlink(const char *path)
     if (!name)
         return real_unlink(path);
     pthread_mutex_lock(&lock);
+    int64_t freed_space = space_of(path);
     int done = real_unlink(path);
-    if (!done)
+    if (!done) {
+        space += freed_space;
         record(REMOVE, name, 0, NULL, 0);
+    }
+    pthread_mutex_unlock(&lock);
+    return done;
+}
+
+int rename(const char *from, const char *to)
+{
+    const char *name = name_of(from), *new_name = name_of(to);
+    if (!name && !new_name)
+        return real_rename(from, to);
+    if (!name || !new_name)
+        give_up("goes over the border of the folder", from);
+    pthread_mutex_lock(&lock);
+    int64_t freed_space = space_of(to);
+    int done = real_rename(from, to);
+    if (!done) {
+        space += freed_space;
+        record(RENAME, name, 0, new_name, strlen(new_name));
+    }
     pthread_mutex_unlock(&lock);
     return done;
 }

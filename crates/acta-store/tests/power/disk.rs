@@ -37,6 +37,11 @@ enum Change<'t> {
     Truncate(usize),
 }
 
+/// The folder that a file is in; empty for the folder of the disk itself.
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
 /// The files of a folder, by name.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
@@ -57,7 +62,11 @@ impl<'t> Disk<'t> {
             }
             Act::Write(offset, data) => self.body(path).since.push(Change::Write(*offset, data)),
             Act::Truncate(length) => self.body(path).since.push(Change::Truncate(*length)),
-            Act::Sync if path.is_empty() => self.certain = self.seen.clone(),
+            // A folder: no file has its name.
+            Act::Sync if !self.seen.contains_key(path) => {
+                self.certain.retain(|name, _| folder_of(name) != path);
+                self.certain.extend(self.seen.iter().filter(|(name, _)| folder_of(name) == path));
+            }
             Act::Sync => {
                 let body = self.body(path);
                 for change in std::mem::take(&mut body.since) {
@@ -67,6 +76,10 @@ impl<'t> Disk<'t> {
             }
             Act::Remove => {
                 self.seen.remove(path);
+            }
+            Act::Rename(to) => {
+                let body = self.seen.remove(path).unwrap_or_else(|| panic!("{path:?} was never made"));
+                self.seen.insert(to, body);
             }
         }
     }

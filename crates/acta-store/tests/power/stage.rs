@@ -5,15 +5,13 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use acta_core::Result;
 use acta_core::store::{Enqueue, Found};
-use acta_core::{Result, Store};
-use acta_store::SqliteStore;
-use acta_store::sqlite::Synchronous;
 use acta_testkit::desk::{in_lane, namespace};
 use acta_testkit::{block_on, invariants};
 use tempfile::TempDir;
 
-use crate::child;
+use crate::child::{self, Kind};
 use crate::disk::Files;
 
 /// A folder for one child.
@@ -102,32 +100,31 @@ impl Running<'_> {
 pub(super) fn files_in(folder: &Path) -> Files {
     let mut files = Files::new();
     for entry in std::fs::read_dir(folder).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if !name.ends_with("-shm") && !name.ends_with("-turn") {
-            let content = std::fs::read(folder.join(&name)).unwrap();
-            files.insert(name, content);
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            files.extend(
+                files_in(&entry.path()).into_iter().map(|(below, content)| (format!("{name}/{below}"), content)),
+            );
+        } else if !name.ends_with("-shm") && !name.ends_with("-turn") {
+            files.insert(name, std::fs::read(entry.path()).unwrap());
         }
     }
     files
 }
 
 /// Opens the ledger that is in these files, as the next process would: its jobs, and what is wrong with it.
-pub(super) fn open_again(files: &Files) -> Result<(Vec<Found>, Vec<String>)> {
+pub(super) fn open_again(kind: Kind, files: &Files) -> Result<(Vec<Found>, Vec<String>)> {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {
-        std::fs::write(folder.path().join(name), content).unwrap();
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
-    let path = folder.path().join(crate::LEDGER);
-    let store = SqliteStore::open(&path, child::options(Synchronous::Normal))?;
-    let jobs = block_on(invariants::all_jobs(&store))?;
+    let store = &*child::open(kind, folder.path())?;
+    let jobs = block_on(invariants::all_jobs(store))?;
     // It is not only to be looked at: work goes on in it.
     let enqueue = Enqueue { namespace: namespace("queues/q"), jobs: vec![in_lane("lane-1")] };
     block_on(store.enqueue(enqueue))?;
-    let mut wrong = block_on(invariants::violations(&store))?;
-    let raw = rusqlite::Connection::open(&path).unwrap();
-    let told: String = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-    if told != "ok" {
-        wrong.push(told);
-    }
-    Ok((jobs, wrong))
+    Ok((jobs, block_on(invariants::violations(store))?))
 }

@@ -24,6 +24,8 @@ pub(super) enum Act {
     Sync,
     /// Its name was taken away.
     Remove,
+    /// It was given another name, in place of the file that had it.
+    Rename(String),
 }
 
 /// Reads a whole trace.
@@ -47,6 +49,7 @@ fn take(rest: &mut &[u8]) -> Record {
         Ok(b't') => Act::Truncate(offset),
         Ok(b's') => Act::Sync,
         Ok(b'r') => Act::Remove,
+        Ok(b'm') => Act::Rename(String::from_utf8(data).expect("a path is text")),
         _ => panic!("a record of the unknown kind {kind}"),
     };
     Record { path, act }
