@@ -51,6 +51,24 @@ fn the_readme_s_commands_do_what_it_says() {
     assert!(commands.contains(&"./test".to_owned()));
 }
 
+/// What the pages show is typed into a shell, line by line, in a folder that has nothing.
+#[test]
+fn the_pages_for_operators_do_what_they_show() {
+    for page in ["docs/OPERATING.md", "docs/FILES.md"] {
+        let desk = Desk::new();
+        let binary = Path::new(env!("CARGO_BIN_EXE_orchestrator")).parent().unwrap();
+        let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+        let script = commands(page).join("\n");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-euxc", &script]).current_dir(desk.path()).env("PATH", path);
+        shell.env_remove("ORCHESTRATOR_ROOT").env_remove("TS_QUEUE_PROVIDER");
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{page}: {said}");
+        assert!(script.lines().count() > 3);
+    }
+}
+
 #[test]
 fn the_example_s_page_tells_what_it_prints() {
     let desk = Desk::new();
