@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 use super::QueueArgs;
+use super::operators::WhyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobsCommand {
@@ -50,13 +51,8 @@ pub(crate) struct ActArgs {
     #[arg(long)]
     pub(crate) yes: bool,
 
-    /// Why; kept in the job's history
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) reason: Option<String>,
-
-    /// Who; kept in the job's history
-    #[arg(long, env = "USER", value_name = "NAME", hide_env_values = true)]
-    pub(crate) actor: Option<String>,
+    #[command(flatten)]
+    pub(crate) why: WhyArgs,
 }
 
 #[derive(Debug, clap::Args)]

@@ -31,7 +31,7 @@ struct Told<'a> {
 }
 
 pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActArgs, action: Action) -> Result<Exit> {
-    let actor = actor(args.actor.as_deref())?;
+    let actor = actor(args.why.actor.as_deref())?;
     let by_filter = args.ids.is_empty();
     let (store, mut targets) =
         if by_filter { filtered(settings, printer, args, &action).await? } else { named(settings, args).await? };
@@ -51,7 +51,7 @@ pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActAr
         let namespace = first.namespace.clone();
         let same = targets.iter().take(PAGE).take_while(|target| target.namespace == namespace).count();
         let ids: Vec<JobId> = targets.drain(..same).map(|target| target.id).collect();
-        let (actor, reason) = (actor.clone(), args.reason.clone());
+        let (actor, reason) = (actor.clone(), args.why.reason.clone());
         let operation = Operation { namespace, ids: ids.clone(), action: action.clone(), actor, reason };
         for (id, answer) in ids.iter().zip(store.operate(operation).await?) {
             match answer {
