@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::book::Contents;
 use crate::clock::Timestamp;
 use crate::job::{Job, Tally};
+use crate::name::shell_word;
 use crate::rows::Tallies;
 use crate::store::Finding;
 
@@ -98,9 +99,9 @@ pub fn concerns(contents: &Contents, now: Timestamp) -> Vec<Finding> {
         found.push(Finding::new(&queue.namespace, what, fix));
     }
     for lane in contents.lanes.values().filter(|lane| lane.paused && lane.live > 0) {
-        let what = format!("the lane {:?} is paused, with {} live items", lane.name.as_str(), lane.live);
-        let (name, flag) = (lane.name.as_str(), queue.namespace.flag());
-        let fix = format!("`lanes resume {name:?} {flag}` lets it go on, if that is wanted");
+        let what = format!("the lane {:?} is paused; live items: {}", lane.name.as_str(), lane.live);
+        let (name, flag) = (shell_word(lane.name.as_str()), queue.namespace.flag());
+        let fix = format!("`lanes resume {name} {flag}` lets it go on, if that is wanted");
         found.push(Finding::new(&queue.namespace, what, fix));
     }
     if queue.paused {

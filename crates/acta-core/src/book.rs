@@ -59,6 +59,14 @@ pub struct Foreign {
 }
 
 impl Contents {
+    /// A job that somebody has in hands, and until when.
+    pub fn held(&self, now: Timestamp) -> Option<(JobId, Timestamp)> {
+        self.jobs.values().find_map(|job| {
+            let until = job.standing.lease_expires_at.filter(|&until| until > now)?;
+            Some((job.identity.id.clone(), until))
+        })
+    }
+
     /// An empty namespace.
     pub fn new(queue: Queue) -> Self {
         Self {

@@ -172,6 +172,15 @@ impl Family {
     }
 }
 
+/// A text as one word of a shell: quoted where it has to be, so that a command in an advice does what it says.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
+    if !text.is_empty() && !text.starts_with('-') && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
 /// The boundary of a claim, of lanes and of keys: `queues/<queue>`, `transactions/<queue>` or `<name>`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace {
@@ -205,7 +214,7 @@ impl Namespace {
         self.family
     }
 
-    /// How the command line names it: `--queue a`.
+    /// How the command line names it, `--queue a`: names need no quotes.
     pub fn flag(&self) -> String {
         let flag = match self.family {
             Family::JobQueue => "queue",
@@ -321,6 +330,16 @@ mod tests {
         }
         for bad in ["other/a", "queues/", "queues/a/b", "transactions/../a", "/a", ""] {
             assert!(bad.parse::<Namespace>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_a_shell_is_only_that() {
+        assert_eq!(shell_word("north"), "north");
+        for text in ["$(touch pwned)", "`id`\"; ls", "o'brien", "", "a b", "-rf", "\\"] {
+            let output =
+                std::process::Command::new("sh").args(["-c", &format!("printf %s {}", shell_word(text))]).output();
+            assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), text);
         }
     }
 

@@ -214,13 +214,19 @@ fn items_that_were_written_or_taken_out_by_hand_are_taken_as_they_are() {
         let end = start + text[start..].find("\n    },").unwrap() + 7;
         format!("{}{}", &text[..start], text[end..].trim_start())
     });
+    ledger.edit(|text| {
+        let start = text.find("{\n      \"id\": \"q-item-m2x9-4f1c\"").unwrap();
+        let end = start + text[start..].find("\n    },").unwrap() + 7;
+        format!("{}{}", &text[..start], text[end..].trim_start())
+    });
+    let twin = NewJob { dedup: Some(Dedup { key: label("k"), while_live: false }), ..numbered(1) };
+    let told = block_on(ledger.store.enqueue(Enqueue { namespace: queue(), jobs: vec![twin] })).unwrap();
+    assert!(told[0].created, "its key went with it");
     let first = JobId::new("first").unwrap();
     assert!(block_on(ledger.store.job(first)).unwrap_err().is_not_found());
     ledger.clock.advance_ms(3_600_000);
-    assert_eq!(
-        ledger.claim(5).iter().map(|job| job.identity.id.as_str()).collect::<Vec<_>>(),
-        ["q-item-m2x9-4f1c", "later"]
-    );
+    let claimed: Vec<JobId> = ledger.claim(5).into_iter().map(|job| job.identity.id).collect();
+    assert_eq!(claimed, [later, told[0].id.clone()]);
     ledger.is_sound();
 }
 

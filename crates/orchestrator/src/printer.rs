@@ -75,17 +75,41 @@ impl Printer {
     }
 
     /// Rows under headings. The cells may hold any text.
-    pub(crate) fn table(&self, headings: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
+    pub(crate) fn table(&self, headings: &[&str], rows: &[Vec<String>]) -> Result<()> {
         let mut table = comfy_table::Table::new();
         table.load_preset(comfy_table::presets::NOTHING).set_header(headings.to_vec());
         for row in rows {
             table.add_row(row.iter().map(|cell| safe(cell).into_owned()));
         }
+        let lines: Vec<String> = table.lines().collect();
         let mut out = std::io::stdout().lock();
-        for line in table.lines() {
-            writeln!(out, "{}", line.trim())?;
+        let width = lines.iter().map(|line| line.trim_end().chars().count()).max().unwrap_or_default();
+        if self.columns().is_none_or(|columns| width <= columns) {
+            for line in lines {
+                writeln!(out, "{}", line.trim())?;
+            }
+            return Ok(());
+        }
+        // Too wide for this terminal: a block a row.
+        let name = headings.iter().map(|heading| heading.len()).max().unwrap_or_default();
+        for (index, row) in rows.iter().enumerate() {
+            if index > 0 {
+                writeln!(out)?;
+            }
+            for (heading, cell) in headings.iter().zip(row) {
+                writeln!(out, "{heading:<name$}  {}", safe(cell))?;
+            }
         }
         Ok(())
+    }
+
+    /// How wide the terminal is, where stdout is one.
+    fn columns(&self) -> Option<usize> {
+        if !self.to_terminal {
+            return None;
+        }
+        let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
     }
 
     /// What a job wrote, as data.

@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::args::{Args, QueueArgs};
 use crate::exit::{Exit, Fault};
+use crate::printer::Printer;
 
 /// The settings file, in the folder that the command is called in.
 const FILE: &str = "orchestrator.toml";
@@ -67,7 +68,8 @@ impl Settings {
             (None, Some(root)) => (root, Origin::File),
             (None, None) => (PathBuf::from(".orchestrator"), Origin::Default),
         };
-        let (provider, provider_from) = match (&args.provider, file.provider) {
+        let told = args.provider.as_ref().filter(|provider| !provider.is_empty());
+        let (provider, provider_from) = match (told, file.provider) {
             (Some(provider), _) => (provider.clone(), given("provider")),
             (None, Some(provider)) => (provider, Origin::File),
             (None, None) => ("sqlite".to_owned(), Origin::Default),
@@ -103,9 +105,26 @@ impl Settings {
         &self.address
     }
 
-    /// Opens the ledger; an absent one is made.
-    pub(crate) fn open(&self) -> Result<Arc<dyn Store>> {
+    /// Opens the ledger to put something in; an absent one is made.
+    pub(crate) fn open_or_make(&self) -> Result<Arc<dyn Store>> {
         Ok(self.open_at(&self.address)?)
+    }
+
+    /// Opens the ledger that is there. An absent one is empty, and stays absent.
+    pub(crate) fn open(&self, printer: &Printer) -> Result<Arc<dyn Store>> {
+        if self.address.exists() {
+            return self.open_or_make();
+        }
+        let others = [Address::Sqlite(self.root.join("acta.db")), Address::File(self.root.join("queues"))];
+        let hint = match others.iter().find(|other| other.exists()) {
+            Some(Address::Sqlite(_)) => "; there is one of --provider sqlite",
+            Some(Address::File(_)) => "; there is one of --provider file",
+            None => "",
+        };
+        printer.complain(&format!("there is no ledger at {}{hint}", self.address));
+        // Files that are not there are a ledger without anything in it; looking makes none.
+        let nowhere = std::env::temp_dir().join(format!("orchestrator-no-ledger-{}", std::process::id()));
+        Ok(self.open_at(&Address::File(nowhere))?)
     }
 
     /// Opens another ledger.

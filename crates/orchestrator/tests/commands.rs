@@ -311,6 +311,19 @@ fn no_terminal_and_no_colour_is_plain_text() {
     }
 }
 
+/// A table that is too wide for the terminal is a block a row: nothing is cut, nothing wraps.
+#[test]
+fn a_narrow_terminal_gets_a_block_a_row() {
+    let desk = Desk::new();
+    let id = desk.put("inv", r#"{"hostile": "\u001b[2J"}"#);
+    let binary = env!("CARGO_BIN_EXE_orchestrator");
+    let line = format!("stty cols 40; {binary} --root root --provider {} jobs list", desk.provider());
+    let mut script = std::process::Command::new("script");
+    let Ok(output) = script.args(["-qec", &line, "/dev/null"]).current_dir(desk.path()).output() else { return };
+    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    assert!(text.contains(&format!("ID          {id}\nSTATUS      queued\n")), "{text}");
+}
+
 /// Killed while it adds a hundred thousand items: all of them are there, or none.
 #[test]
 fn a_command_that_is_killed_while_it_adds_has_added_all_or_none() {

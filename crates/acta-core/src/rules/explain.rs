@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::explain::{Blocker, Explanation, Reason};
 use crate::id::JobId;
 use crate::job::Standing;
-use crate::name::Label;
+use crate::name::{Label, shell_word};
 use crate::policy::MOST_DUE;
 use crate::rows::Rows;
 use crate::state::State;
@@ -47,12 +47,18 @@ impl<R: Rows> Rules<'_, R> {
         told.reason = Reason::BehindHead;
         told.advice = "it comes when the jobs in front of it in its lane have ended".into();
         let Some(number) = standing.lane else { return Ok(()) };
+        let lane = self.rows.lane_numbered(number)?;
         if let Some((row, head)) = self.rows.lane_head(number)? {
             let blocker = self.blocker(row, &head)?;
             let id = &blocker.id;
             told.advice = format!(
                 "the head of its lane is {id}: `jobs explain {id}` tells what holds that one, `jobs cancel {id}` lets the lane go on"
             );
+            if lane.paused {
+                told.advice = format!("{}; {id} is its head", self.resume_lane(&lane.name));
+            } else if self.rows.queue().paused {
+                told.advice = format!("{}; {id} is the head of its lane", self.resume_queue());
+            }
             told.until = blocker.until;
             told.blocker = Some(blocker);
         }
@@ -61,7 +67,6 @@ impl<R: Rows> Rules<'_, R> {
 
     fn explain_unclaimed(&mut self, row: u64, standing: &Standing, told: &mut Explanation) -> Result<()> {
         let id = told.id.clone();
-        let namespace = self.rows.queue().namespace.clone();
         if standing.is_expired(self.now) {
             told.reason = Reason::Expired;
             told.since = standing.expires_at;
@@ -72,11 +77,10 @@ impl<R: Rows> Rules<'_, R> {
         } else if standing.lane_paused {
             told.reason = Reason::LanePaused;
             let lane = self.rows.identity(row)?.lane.unwrap_or_else(|| Label::trusted("?"));
-            told.advice =
-                format!("its lane is paused; `lanes resume {:?} {}` lets it go on", lane.as_str(), namespace.flag());
+            told.advice = self.resume_lane(&lane);
         } else if self.rows.queue().paused {
             told.reason = Reason::QueuePaused;
-            told.advice = format!("{namespace} is paused; `queues resume {}` lets it go on", namespace.flag());
+            told.advice = self.resume_queue();
         } else if standing.state == State::Waiting && standing.wait_until.is_none_or(|at| at > self.now) {
             let signal = self.rows.detail(row)?.wait;
             told.reason = Reason::WaitingForSignal;
@@ -94,7 +98,20 @@ impl<R: Rows> Rules<'_, R> {
         } else {
             self.explain_candidate(row, told)?;
         }
+        if let Some(at) = standing.run_at.filter(|&at| at > self.now && told.reason != Reason::Deferred) {
+            told.advice = format!("{}; its own time comes at {at}", told.advice);
+        }
         Ok(())
+    }
+
+    fn resume_lane(&self, lane: &Label) -> String {
+        let (lane, flag) = (shell_word(lane.as_str()), self.rows.queue().namespace.flag());
+        format!("its lane is paused; `lanes resume {lane} {flag}` lets it go on")
+    }
+
+    fn resume_queue(&self) -> String {
+        let namespace = &self.rows.queue().namespace;
+        format!("{namespace} is paused; `queues resume {}` lets it go on", namespace.flag())
     }
 
     /// The job that the next claim takes: the first of the candidates and of what that claim would bring in.

@@ -258,6 +258,7 @@ impl<K: Keeper> Shelf<K> {
                 for namespace in self.keeper.namespaces()? {
                     match self.find(&namespace) {
                         Ok(book) => books.extend(book),
+                        Err(fault) if page.unreadable.contains(&fault) => {}
                         Err(fault) => page.unreadable.push(fault),
                     }
                 }
@@ -314,6 +315,7 @@ impl<K: Keeper> Shelf<K> {
                     overview.queues.push((book.queue().clone(), tallies));
                     self.keeper.put_back(book.into_contents());
                 }
+                Err(fault) if overview.unreadable.contains(&fault) => {}
                 Err(fault) => overview.unreadable.push(fault),
             }
         }

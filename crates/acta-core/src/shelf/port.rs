@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use super::{Keeper, Shelf};
-use crate::book::{Common, Contents};
-use crate::clock::Timestamp;
+use crate::book::Common;
 use crate::error::Result;
-use crate::id::JobId;
 use crate::name::Namespace;
 use crate::store::{Evidence, Finding, Mark, Parcel};
 
@@ -42,7 +40,7 @@ impl<K: Keeper> Shelf<K> {
         for namespace in self.keeper.namespaces()? {
             evidence.is_used = true;
             let book = self.book(&namespace)?;
-            evidence.held = evidence.held.or_else(|| held(book.contents(), self.clock.now()));
+            evidence.held = evidence.held.or_else(|| book.contents().held(self.clock.now()));
         }
         let after = common.openness.after(mark, &evidence, self.keeper.place())?;
         if after == common.openness {
@@ -61,12 +59,4 @@ impl<K: Keeper> Shelf<K> {
     pub fn examine(&mut self) -> Result<Vec<Finding>> {
         self.keeper.examine()
     }
-}
-
-/// A job that somebody has in hands.
-fn held(contents: &Contents, now: Timestamp) -> Option<(JobId, Timestamp)> {
-    contents.jobs.values().find_map(|job| {
-        let until = job.standing.lease_expires_at.filter(|&until| until > now)?;
-        Some((job.identity.id.clone(), until))
-    })
 }

@@ -132,6 +132,23 @@ impl Finding {
     }
 }
 
+/// Refuses what a copy would refuse of its source, without changing anything.
+pub async fn may_leave(from: &dyn Store, now: Timestamp) -> Result<()> {
+    let overview = from.queues().await?;
+    if let Some(fault) = overview.unreadable.first() {
+        return Err(fault.clone());
+    }
+    for (queue, _) in overview.queues {
+        let Some(contents) = from.export(Some(queue.namespace.clone())).await?.contents else { continue };
+        let held = contents.held(now);
+        if held.is_some() {
+            let to = Mark::Leaving { to: String::new() };
+            Openness::Open.after(&to, &Evidence { held, is_used: true }, queue.namespace)?;
+        }
+    }
+    Ok(())
+}
+
 /// Copies all of a ledger into an empty one; how many namespaces and jobs. `names` are the two ledgers' addresses.
 ///
 /// The source takes no more writes from then on. Done again after an interruption, it goes on where it was; done again

@@ -167,6 +167,8 @@ fn unreadable_finding(fault: Error, fix: &str) -> Finding {
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, Flaw> {
+    // Some editors put a mark in front that says that it is UTF-8.
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     std::str::from_utf8(bytes).map_err(|fault| {
         let read = String::from_utf8_lossy(&bytes[..fault.valid_up_to()]);
         Flaw::behind(&read, "this is not UTF-8")

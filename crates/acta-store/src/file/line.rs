@@ -144,7 +144,7 @@ fn agree(queue: &Queue, job: &mut Job, now: Timestamp) {
     if standing.state.is_held() {
         let lease = identity.lease.or(queue.settings.lease);
         let lease = lease.unwrap_or_else(|| Span::from_millis(queue.namespace.family().lease_ms()));
-        let since = standing.claimed_at.unwrap_or(now);
+        let since = standing.claimed_at.unwrap_or(identity.created_at);
         standing.claimed_at = Some(since);
         standing.lease_expires_at = standing.lease_expires_at.or(Some(since.plus_ms(lease.as_millis())));
         standing.fence = standing.fence.max(1);

@@ -61,7 +61,7 @@ pub(crate) struct AddArgs {
     #[arg(long)]
     pub(crate) unique: bool,
 
-    /// How many claims may count
+    /// How many claims may count [default: the definition's; 1 in a queue, 3 in a transaction queue, 15 elsewhere]
     #[arg(long, value_name = "N")]
     pub(crate) max_attempts: Option<u32>,
 
@@ -82,7 +82,7 @@ pub(crate) struct AddArgs {
     pub(crate) lease: Option<String>,
 
     /// 0 to 100, higher first; plain namespaces only
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) priority: Option<u8>,
 
     /// The job definition that says what the item leaves open
@@ -185,7 +185,7 @@ pub(crate) struct FailArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) details: Option<String>,
 
-    /// Not again before this while has passed, such as 5m [default: the item's back-off]
+    /// Not again before this while has passed, such as 5m, and at most a tenth later [default: the item's back-off]
     #[arg(long, value_name = "WHILE")]
     pub(crate) retry_after: Option<String>,
 }

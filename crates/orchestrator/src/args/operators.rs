@@ -107,7 +107,7 @@ pub(crate) struct CopyArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BackupArgs {
-    /// Where to; nothing may be there yet
+    /// The folder to write it to, which `--root` opens; nothing may be there yet
     pub(crate) path: PathBuf,
 }
 

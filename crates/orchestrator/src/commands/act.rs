@@ -33,8 +33,11 @@ struct Told<'a> {
 pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActArgs, action: Action) -> Result<Exit> {
     let actor = actor(args.why.actor.as_deref())?;
     let by_filter = args.ids.is_empty();
-    let (store, mut targets) =
-        if by_filter { filtered(settings, printer, args, &action).await? } else { named(settings, args).await? };
+    let (store, mut targets) = if by_filter {
+        filtered(settings, printer, args, &action).await?
+    } else {
+        named(settings, printer, args).await?
+    };
     if args.dry_run {
         return pretend(printer, &action, &targets);
     }
@@ -68,18 +71,18 @@ pub(super) fn actor(given: Option<&str>) -> Result<Option<Label>> {
     Ok(given.filter(|actor| !actor.is_empty()).map(|actor| Label::new("actor", actor)).transpose()?)
 }
 
-async fn named(settings: &Settings, args: &ActArgs) -> Result<(Arc<dyn Store>, Vec<Target>)> {
+async fn named(settings: &Settings, printer: &Printer, args: &ActArgs) -> Result<(Arc<dyn Store>, Vec<Target>)> {
     let mut store = None;
     let mut targets: Vec<Target> = Vec::new();
     for text in &args.ids {
-        let (found_in, found) = super::find(settings, text).await?;
+        let (found_in, found) = super::find(settings, printer, text).await?;
         store.get_or_insert(found_in);
         let target = Target { namespace: found.namespace, id: found.job.identity.id, state: found.job.standing.state };
         if !targets.iter().any(|other| other.id == target.id) {
             targets.push(target);
         }
     }
-    Ok((store.map_or_else(|| settings.open(), Ok)?, targets))
+    Ok((store.map_or_else(|| settings.open(printer), Ok)?, targets))
 }
 
 /// The jobs that the filters take and that the act can be done to, oldest first.
@@ -94,7 +97,7 @@ async fn filtered(
         return Err(Fault::new(Exit::Usage, "no jobs are named").hint(hint).into());
     }
     let mut filter = args.which.filter(settings, PAGE)?;
-    let store = settings.open()?;
+    let store = settings.open(printer)?;
     let mut targets = Vec::new();
     loop {
         let page = store.jobs(filter.clone()).await?;
@@ -155,7 +158,8 @@ fn tell(printer: &Printer, action: &Action, id: &JobId, operated: Operated) -> R
         printer.line(&format!("{id}: its robot was asked to stop; its next heartbeat tells it"))?;
         printer.complain(&format!("hint: `jobs cancel --force {id}` ends the job now and fences the robot off"));
     } else if operated.changed {
-        printer.line(&format!("{id}: {}; it is {state}", done(action)))?;
+        let state = if done(action) == state.word() { String::new() } else { format!(" ({state})") };
+        printer.line(&format!("{id}: {}{state}", done(action)))?;
     } else {
         printer.line(&format!("{id}: nothing to do; it is {state}"))?;
     }
@@ -197,7 +201,7 @@ pub(super) async fn skip(
     }
     let (actor, reason) = (actor(args.why.actor.as_deref())?, args.why.reason.clone());
     let operation = Operation { namespace, ids: vec![id.clone()], action: Action::Skip, actor, reason };
-    for answer in settings.open()?.operate(operation).await? {
+    for answer in settings.open(printer)?.operate(operation).await? {
         tell(printer, &Action::Skip, &id, answer?)?;
     }
     Ok(Exit::Done)

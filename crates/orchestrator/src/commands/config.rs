@@ -21,7 +21,7 @@ pub(crate) fn show(settings: &Settings, printer: &Printer) -> Result<Exit> {
     let row = |(name, value, origin): &(&str, String, crate::settings::Origin)| {
         vec![(*name).to_owned(), value.clone(), origin.word().to_owned()]
     };
-    printer.table(&["SETTING", "VALUE", "FROM"], settings.origins().iter().map(row).collect())?;
+    printer.table(&["SETTING", "VALUE", "FROM"], &settings.origins().iter().map(row).collect::<Vec<_>>())?;
     Ok(Exit::Done)
 }
 

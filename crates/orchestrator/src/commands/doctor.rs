@@ -1,7 +1,9 @@
 //! `doctor`: what is wrong with the ledger, and how to mend it.
 
+use std::collections::BTreeMap;
+
 use acta_core::store::{Finding, Parcel};
-use acta_core::{Error, Store, Timestamp, audit};
+use acta_core::{Error, JobId, Namespace, Store, Timestamp, audit};
 use anyhow::Result;
 
 use crate::exit::Exit;
@@ -12,7 +14,7 @@ pub(crate) async fn doctor(settings: &Settings, printer: &Printer) -> Result<Exi
     let place = settings.address().to_string();
     let fix = "`run` or `buildout add` makes it; or name it with --root";
     let absent = || vec![Finding::new(&place, "there is no ledger", fix)];
-    let findings = match settings.address().exists().then(|| settings.open()) {
+    let findings = match settings.address().exists().then(|| settings.open(printer)) {
         None => absent(),
         Some(Err(fault)) => vec![refused(&place, &fault)],
         Some(Ok(store)) => look(store.as_ref(), &place, settings.now()).await?,
@@ -50,14 +52,24 @@ async fn look(store: &dyn Store, place: &str, now: Timestamp) -> Result<Vec<Find
             return Ok(findings);
         }
     };
+    let mut homes: BTreeMap<JobId, Namespace> = BTreeMap::new();
     for (queue, tallies) in overview.queues {
-        let Parcel { contents, .. } = store.export(Some(queue.namespace)).await?;
+        let Parcel { contents, .. } = store.export(Some(queue.namespace.clone())).await?;
         if let Some(contents) = contents {
+            for job in contents.jobs.values() {
+                let id = &job.identity.id;
+                if let Some(other) = homes.insert(id.clone(), queue.namespace.clone()) {
+                    let what = format!("is in {other} and in {}", queue.namespace);
+                    findings.push(Finding::new(id, what, "take one of them out, or give it another id"));
+                }
+            }
             findings.extend(audit::contradictions(&contents, &tallies));
             findings.extend(audit::concerns(&contents, now));
         }
     }
-    if let Err(Error::Closed { place, why }) = store.export(None).await?.common.openness.check(place) {
+    if let Ok(all) = store.export(None).await
+        && let Err(Error::Closed { place, why }) = all.common.openness.check(place)
+    {
         findings.push(Finding::new(place, why, "it can be read here, and worked with there"));
     }
     Ok(findings)

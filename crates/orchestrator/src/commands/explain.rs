@@ -8,7 +8,7 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn explain(settings: &Settings, printer: &mut Printer, id: &str) -> Result<Exit> {
-    let (store, found) = super::find(settings, id).await?;
+    let (store, found) = super::find(settings, printer, id).await?;
     let told = store.explain(found.job.identity.id).await?;
     if printer.is_json() {
         printer.json(&told)?;

@@ -10,8 +10,12 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &ListArgs) -> Result<Exit> {
-    let filter = args.which.filter(settings, usize::from(args.limit))?;
-    let page = settings.open()?.jobs(filter).await?;
+    let limit = usize::from(args.limit);
+    // One more than is shown tells whether there are more.
+    let filter = args.which.filter(settings, limit + 1)?;
+    let mut page = settings.open(printer)?.jobs(filter).await?;
+    let are_more = page.jobs.len() > limit || (page.jobs.len() == limit && page.next.is_some());
+    page.jobs.truncate(limit);
     if printer.is_json() {
         for found in &page.jobs {
             printer.json(&Item::new(&found.namespace, &found.job))?;
@@ -24,12 +28,22 @@ pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &List
     }
     printer.table(
         &["ID", "STATUS", "STATE", "ATTEMPTS", "LANE", "KEY", "CLAIMED BY", "CREATED", "TOOK"],
-        page.jobs.iter().map(row).collect(),
+        &page.jobs.iter().map(row).collect::<Vec<_>>(),
     )?;
-    if page.next.is_some() {
+    if are_more {
         printer.complain(&format!("these are the newest {}; --limit shows more, the filters fewer", args.limit));
     }
     Ok(super::unreadable(printer, &page.unreadable))
+}
+
+/// The ledger's own state where it says more, and whether the job is held back.
+fn state(item: &Item) -> String {
+    let state = item.state.map_or("-", acta_core::State::word);
+    match (item.paused, item.cancel_requested) {
+        (Some(true), _) => format!("{state}, paused"),
+        (_, Some(true)) => format!("{state}, to stop"),
+        _ => state.to_owned(),
+    }
 }
 
 fn row(found: &Found) -> Vec<String> {
@@ -42,7 +56,7 @@ fn row(found: &Found) -> Vec<String> {
     vec![
         item.id.to_string(),
         item.status.into(),
-        item.state.map_or("-", acta_core::State::word).into(),
+        state(&item),
         format!("{}/{}", item.attempts, item.max_attempts),
         or_none(item.lane),
         or_none(item.key),

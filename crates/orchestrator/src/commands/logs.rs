@@ -10,7 +10,7 @@ use crate::robot::log_path;
 use crate::settings::Settings;
 
 pub(crate) async fn logs(settings: &Settings, printer: &mut Printer, id: &str) -> Result<Exit> {
-    let (_, found) = super::find(settings, id).await?;
+    let (_, found) = super::find(settings, printer, id).await?;
     let path = log_path(&settings.logs(), &found.job.identity.id);
     match std::fs::read(&path) {
         Ok(bytes) => {

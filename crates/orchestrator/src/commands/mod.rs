@@ -93,9 +93,9 @@ fn unreadable(printer: &Printer, faults: &[Error]) -> Exit {
 }
 
 /// The job that a person means, by its id or by the job id of its run, and the ledger that it is in.
-async fn find(settings: &Settings, text: &str) -> Result<(Arc<dyn Store>, Found)> {
+async fn find(settings: &Settings, printer: &Printer, text: &str) -> Result<(Arc<dyn Store>, Found)> {
     let id = JobId::new(text)?;
-    let store = settings.open()?;
+    let store = settings.open(printer)?;
     let found = match store.job(id).await {
         Err(fault) if fault.is_not_found() => find_run(store.as_ref(), text).await?.ok_or(fault)?,
         answer => answer?,

@@ -1,7 +1,7 @@
 //! `jobs show`
 
 use acta_core::history::Entry;
-use acta_core::{Item, Timestamp};
+use acta_core::{Item, Json, Timestamp};
 use anyhow::Result;
 
 use crate::exit::Exit;
@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn show(settings: &Settings, printer: &mut Printer, id: &str) -> Result<Exit> {
-    let (store, found) = super::find(settings, id).await?;
+    let (store, found) = super::find(settings, printer, id).await?;
     let item = Item::new(&found.namespace, &found.job);
     if printer.is_json() {
         printer.json(&item)?;
@@ -61,15 +61,20 @@ fn lines(namespace: &str, item: &Item) -> Vec<(&'static str, String)> {
     let took = item.claimed_at.zip(item.finished_at).map(|(start, end)| seconds(end.since_ms(start)));
     add("took", took);
     add("progress", item.progress.clone());
-    add("payload", Some(item.payload.to_string()));
-    add("output", item.output.as_ref().map(ToString::to_string));
+    add("payload", Some(on_a_line(&item.payload)));
+    add("output", item.output.as_ref().map(on_a_line));
     if let Some(exception) = &item.exception {
         let code = exception.code.as_ref().map(|code| format!(" [{code}]")).unwrap_or_default();
         let kind = format!("{:?}", exception.kind).to_lowercase();
         add("exception", Some(format!("{kind}{code}: {}", exception.message)));
-        add("details", exception.details.as_ref().map(ToString::to_string));
+        add("details", exception.details.as_ref().map(on_a_line));
     }
     lines
+}
+
+/// A line break can only stand between tokens, where a space means the same.
+fn on_a_line(json: &Json) -> String {
+    json.as_str().replace(['\n', '\r'], " ")
 }
 
 fn flags(item: &Item) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use acta_core::store;
+use acta_core::{Error, store};
 use acta_store::Address;
 use anyhow::Result;
 
@@ -20,7 +20,12 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
     if !from.exists() {
         return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {from}")).into());
     }
-    let (source, target) = (settings.open_at(&from)?, settings.open_at(&to)?);
+    let source = settings.open_at(&from)?;
+    if !to.exists() {
+        // A copy that is refused makes nothing.
+        store::may_leave(source.as_ref(), settings.now()).await?;
+    }
+    let target = settings.open_at(&to)?;
     let names = (from.to_string(), to.to_string());
     let (namespaces, jobs) = store::copy(source.as_ref(), target.as_ref(), (&names.0, &names.1)).await?;
     if printer.is_json() {
@@ -36,11 +41,21 @@ pub(crate) async fn backup(settings: &Settings, printer: &Printer, path: &Path) 
     if !settings.address().exists() {
         return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {}", settings.address())).into());
     }
-    settings.open()?.backup(path.to_owned()).await?;
+    if path.exists() {
+        let why = "is there already; a backup writes over nothing, name another folder";
+        return Err(Error::invalid("path", &path.display().to_string(), why).into());
+    }
+    let store = settings.open(printer)?;
+    // A backup is a root: what `--root` opens.
+    let file = match settings.address() {
+        Address::Sqlite(_) => path.join("acta.db"),
+        Address::File(_) => path.to_owned(),
+    };
+    store.backup(file).await?;
     if printer.is_json() {
         printer.json(&serde_json::json!({ "path": path.display().to_string() }))?;
     } else {
-        printer.line(&format!("{} is in {}", settings.address(), path.display()))?;
+        printer.line(&format!("{} is in {}; --root opens it", settings.address(), path.display()))?;
     }
-    Ok(Exit::Done)
+    Ok(super::unreadable(printer, &store.queues().await?.unreadable))
 }

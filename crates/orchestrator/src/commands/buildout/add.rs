@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use acta_core::store::{Enqueue, Enqueued, NewJob};
 use acta_core::{Error, Json};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -30,6 +30,9 @@ struct Told<'a> {
 pub(crate) async fn add(settings: &Settings, printer: &mut Printer, args: &AddArgs) -> Result<Exit> {
     let namespace = args.queue.the_namespace()?;
     let flags = flags(args)?;
+    if args.unique && args.key.is_none() && args.from.is_none() {
+        return Err(Fault::new(Exit::Usage, "--unique needs a --key to be unique by").into());
+    }
     let (jobs, source) = match &args.from {
         None => (vec![flags.into_job(settings)?], None),
         Some(path) => (read(settings, path, args.format, &flags)?, Some(path.display().to_string())),
@@ -39,10 +42,10 @@ pub(crate) async fn add(settings: &Settings, printer: &mut Printer, args: &AddAr
         return Ok(Exit::Done);
     }
     let waiting = spinner(jobs.len());
-    let added = settings.open()?.enqueue(Enqueue { namespace, jobs }).await;
+    let added = settings.open_or_make()?.enqueue(Enqueue { namespace, jobs }).await;
     waiting.finish_and_clear();
     let added = added.map_err(|fault| placed(fault, source.as_deref()))?;
-    tell(printer, &added)?;
+    tell(printer, &added).context("all were added, but their ids could not be printed")?;
     Ok(Exit::Done)
 }
 
@@ -98,6 +101,9 @@ fn tell(printer: &Printer, added: &[Enqueued]) -> Result<()> {
 fn read(settings: &Settings, path: &Path, format: Option<Format>, open: &Line) -> Result<Vec<NewJob>> {
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
+    if !is_stdin && let Err(fault) = std::fs::metadata(path) {
+        return Err(Fault::new(Exit::Usage, format!("{name}: {fault}")).into());
+    }
     let format = format.map_or_else(|| format_of(path, is_stdin), Ok)?;
     let source = Source { name: &name, settings, open };
     if is_stdin {

@@ -2,7 +2,7 @@
 
 use acta_core::store::{Claim, ClaimOutcome, Nothing, Why};
 use acta_core::{Item, JobId, Label, Namespace, Span};
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::args::ClaimArgs;
 use crate::exit::{Exit, Fault};
@@ -19,10 +19,13 @@ pub(crate) async fn claim(settings: &Settings, printer: &mut Printer, args: &Cla
         ..Claim::one(namespace.clone(), Label::new("robot", &args.robot)?)
     };
     claim.check()?;
-    match settings.open()?.claim(claim).await?.outcome {
+    match settings.open(printer)?.claim(claim).await?.outcome {
         ClaimOutcome::Claimed(jobs) => {
             for job in &jobs {
-                printer.json(&Item::new(&namespace, job))?;
+                let id = &job.identity.id;
+                printer.json(&Item::new(&namespace, job)).with_context(|| {
+                    format!("{id} was claimed, but could not be printed; `buildout release` gives it back")
+                })?;
             }
             Ok(Exit::Done)
         }

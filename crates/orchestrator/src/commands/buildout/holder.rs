@@ -46,7 +46,7 @@ pub(crate) async fn settle(
     outcome: Outcome,
 ) -> Result<Exit> {
     let claimant = claimant(args)?;
-    let (store, found) = crate::commands::find(settings, &args.id).await?;
+    let (store, found) = crate::commands::find(settings, printer, &args.id).await?;
     let id = found.job.identity.id;
     let settlements = vec![Settlement { id: id.clone(), claimant, outcome }];
     for answer in store.settle(Wave { namespace: found.namespace, settlements }).await? {
@@ -64,7 +64,7 @@ pub(crate) async fn settle(
 /// Passes on what a holder says.
 pub(crate) async fn report(settings: &Settings, printer: &mut Printer, args: &HolderArgs, news: News) -> Result<Exit> {
     let claimant = claimant(args)?;
-    let (store, found) = crate::commands::find(settings, &args.id).await?;
+    let (store, found) = crate::commands::find(settings, printer, &args.id).await?;
     let id = found.job.identity.id;
     store.report(Report { namespace: found.namespace, id: id.clone(), claimant, news }).await?;
     let state = store.job(id.clone()).await?.job.standing.state;
@@ -80,7 +80,7 @@ pub(crate) async fn report(settings: &Settings, printer: &mut Printer, args: &Ho
 pub(crate) async fn heartbeat(settings: &Settings, printer: &mut Printer, args: &HeartbeatArgs) -> Result<Exit> {
     let claimant = claimant(&args.holder)?;
     let lease = args.lease.as_deref().map(str::parse::<Span>).transpose()?;
-    let (store, found) = crate::commands::find(settings, &args.holder.id).await?;
+    let (store, found) = crate::commands::find(settings, printer, &args.holder.id).await?;
     let id = found.job.identity.id;
     let beats = Heartbeats { namespace: found.namespace, beats: vec![(id.clone(), claimant)], lease };
     for beat in store.heartbeat(beats).await? {

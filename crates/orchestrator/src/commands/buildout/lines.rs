@@ -109,6 +109,9 @@ impl Source<'_> {
             if text.trim().is_empty() {
                 continue;
             }
+            if !text.trim_start().starts_with('{') {
+                return Err(self.wrong(&place, "this is no object like {\"payload\": 1}"));
+            }
             let line = serde_json::from_str(text).map_err(|fault| {
                 let said = fault.to_string();
                 let why = said.split(" at line ").next().unwrap_or(&said);
