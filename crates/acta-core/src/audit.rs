@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::book::Contents;
 use crate::clock::Timestamp;
+use crate::id::JobId;
 use crate::job::{Job, Tally};
-use crate::name::shell_word;
+use crate::name::{Namespace, shell_word};
 use crate::rows::Tallies;
 use crate::store::Finding;
 
@@ -62,6 +63,40 @@ pub fn contradictions(contents: &Contents, counted: &Tallies) -> Vec<Finding> {
         add(namespace, format!("it has {}, but counts {}", told(&tallies).join(", "), told(counted).join(", ")));
     }
     found
+}
+
+/// What the namespaces of one ledger must not have in common.
+#[derive(Debug, Default)]
+pub struct Whole {
+    ids: BTreeMap<JobId, Namespace>,
+    rows: BTreeMap<u64, Namespace>,
+    paths: BTreeMap<String, Namespace>,
+}
+
+impl Whole {
+    /// Takes one more namespace in; what contradicts those that were taken in before.
+    pub fn add(&mut self, contents: &Contents) -> Vec<Finding> {
+        let namespace = &contents.queue.namespace;
+        let mut found = Vec::new();
+        if let Some(other) = self.paths.insert(namespace.to_string().to_ascii_lowercase(), namespace.clone()) {
+            let what = format!("differs from {other} only by case");
+            found.push(Finding::new(namespace, what, "give one of them another name"));
+        }
+        for job in contents.jobs.values() {
+            let id = &job.identity.id;
+            if let Some(other) = self.ids.insert(id.clone(), namespace.clone()) {
+                let what = format!("is in {other} and in {namespace}");
+                found.push(Finding::new(id, what, "take one of them out, or give it another id"));
+            } else if let Some(other) = self.rows.insert(job.row, namespace.clone()) {
+                let what = format!("has the number {} of a job in {other}", job.row);
+                let fix =
+                    "it came from another ledger: give it an id of your own making, and it gets a number of its own";
+                found.push(Finding::new(id, what, fix));
+            }
+        }
+        found.truncate(MOST_TOLD);
+        found
+    }
 }
 
 /// What is no contradiction, but waits for somebody or something.

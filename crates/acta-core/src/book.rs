@@ -237,7 +237,11 @@ impl Rows for Book {
     }
 
     fn next_number(&mut self) -> Result<u64> {
-        self.common.last_number += 1;
+        let next = self.common.last_number.checked_add(1);
+        self.common.last_number = next.ok_or_else(|| Error::Unreadable {
+            place: "the last number".into(),
+            why: "is the highest that there is".into(),
+        })?;
         Ok(self.common.last_number)
     }
 

@@ -29,8 +29,9 @@ pub fn make_parents(path: &Path) -> Result<()> {
 
 /// Refuses a folder on a network file system, where it can be told.
 pub fn refuse_network(path: &Path) -> Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(told) = rustix::fs::statfs(parent) else { return Ok(()) };
+    // What is not there yet will be on the file system of what is above it.
+    let here = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let Some(told) = here.ancestors().skip(1).find_map(|above| rustix::fs::statfs(above).ok()) else { return Ok(()) };
     match network_name(told.f_type) {
         Some(name) => Err(Error::Unavailable {
             place: path.display().to_string(),
@@ -63,11 +64,30 @@ pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where something is made before it takes the name `path`.
+/// Gives what was made the name `to`, if there is nothing of that name.
+#[cfg(any(feature = "sqlite", feature = "file"))]
+pub(crate) fn rename_new(from: &Path, to: &Path) -> Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::EXIST) => refuse_existing(to),
+        // Not every file system can do it in one step.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            refuse_existing(to)?;
+            std::fs::rename(from, to)
+                .map_err(|fault| Error::Unavailable { place: to.display().to_string(), why: fault.to_string() })
+        }
+        done => done.map_err(|fault| Error::Unavailable { place: to.display().to_string(), why: fault.to_string() }),
+    }
+}
+
+/// Where something is made before it takes the name `path`; by everybody in another place.
 #[cfg(any(feature = "sqlite", feature = "file"))]
 pub(crate) fn beside(path: &Path) -> PathBuf {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.partial"))
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    path.with_file_name(format!(".{name}.{}-{number}.partial", std::process::id()))
 }
 
 fn network_name(magic: i64) -> Option<&'static str> {

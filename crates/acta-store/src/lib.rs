@@ -12,6 +12,8 @@ pub mod filesystem;
 pub mod random;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "sqlite", feature = "file"))]
+mod turn;
 
 #[cfg(any(feature = "sqlite", feature = "file"))]
 pub use address::Address;

@@ -241,12 +241,12 @@ fn c038_c064_a_broken_file_stops_its_own_queue_and_keeps_its_bytes() {
         (b"[]", "line 1, column"),
         (b"{\"item\": []}", "line 1, column 1: there are no \"items\""),
         (b"{\"items\": {}}", "line 1, column 11"),
-        (b"{\"items\": [\n\n  {\"payload\": 1}]}", "line 3, column 15: the item has no \"id\""),
+        (b"{\"items\": [\n\n  {\"payload\": 1}]}", "line 3, column 3: the item has no \"id\""),
         (b"{\"items\": [{\"id\": \"a\"}]}", "the item a has no \"payload\""),
         (b"{\"items\": [{\"id\": \"../a\", \"payload\": 1}]}", "line 1, column 19"),
         (
             b"{\"items\": [{\"id\": \"a\", \"payload\": 1},\n{\"id\": \"a\", \"payload\": 1}]}",
-            "line 2, column 8: the id a is there twice",
+            "line 2, column 1: the id a is there twice",
         ),
         (
             b"{\"items\": [{\"id\": \"a\", \"payload\": 1,\n \"status\": \"done\"}]}",
@@ -391,4 +391,130 @@ fn a_lane_whose_order_was_changed_goes_on_in_the_new_order() {
         block_on(settle(&ledger.store, &job, Outcome::Succeeded(None))).unwrap();
     }
     ledger.is_sound();
+}
+
+/// Two processes number hand-written items at the same time: no number is given twice.
+#[test]
+fn numbers_that_nobody_has_written_down_are_given_to_nobody_else() {
+    let ledger = Ledger::new();
+    ledger.add(vec![numbered(1)]);
+    ledger.put("transactions/hand.json", r#"{"items": [{"id": "by-hand", "payload": 1}]}"#);
+    let by_hand = JobId::new("by-hand").unwrap();
+    // This one looks, and gives a number in its mind; the other one gives numbers in earnest.
+    assert!(ledger.item(&by_hand).contains("\"id\":\"by-hand\""));
+    let other = FileStore::open(ledger.folder.path(), Options::default()).unwrap();
+    block_on(add(&other, vec![numbered(2), numbered(3)])).unwrap();
+    let hand = Namespace::transaction_queue("hand").unwrap();
+    block_on(ledger.store.claim(acta_core::store::Claim::one(hand, label("r")))).unwrap();
+    ledger.is_sound();
+}
+
+/// An item that was set to claimed by hand lapses like any other, whoever looks how often.
+#[test]
+fn a_claim_by_hand_lapses() {
+    let ledger = Ledger::new();
+    ledger.put("transactions/q.json", r#"{"items": [{"id": "h", "payload": 1, "status": "claimed"}]}"#);
+    for minute in 0..5 {
+        let store = FileStore::open(
+            ledger.folder.path(),
+            Options { clock: Arc::clone(&ledger.clock) as _, random: Some(Box::new(Seeded::new(2))) },
+        );
+        assert!(block_on(claim(&store.unwrap(), "r", 1)).unwrap().is_empty(), "minute {minute}");
+        ledger.clock.advance_ms(60_000);
+    }
+    assert_eq!(ledger.claim(1).len(), 1, "after five minutes");
+}
+
+#[test]
+fn a_key_that_was_held_while_live_is_free_after_an_end_by_hand() {
+    let ledger = Ledger::new();
+    let keyed = || NewJob { dedup: Some(Dedup { key: label("k"), while_live: true }), ..numbered(1) };
+    ledger.add(vec![keyed()]);
+    ledger.edit(|text| text.replace("\"pending\"", "\"successful\""));
+    let told = block_on(ledger.store.enqueue(Enqueue { namespace: queue(), jobs: vec![keyed()] })).unwrap();
+    assert!(told[0].created);
+    ledger.is_sound();
+}
+
+/// A clock that lets something happen while a verb is at work: the file is changed after it was read.
+#[derive(Debug)]
+struct Meanwhile {
+    path: PathBuf,
+    asked: std::sync::atomic::AtomicUsize,
+}
+
+impl acta_core::Clock for Meanwhile {
+    fn now(&self) -> Timestamp {
+        // Once for the file, once for the verb.
+        if self.asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
+            let text = std::fs::read_to_string(&self.path).unwrap();
+            std::fs::write(&self.path, text.replace("\"payload\": 1", "\"payload\": \"edited\"")).unwrap();
+        }
+        Timestamp::from_millis(START)
+    }
+}
+
+#[test]
+fn an_edit_that_comes_in_the_midst_of_a_change_is_not_written_over() {
+    let ledger = Ledger::new();
+    ledger.add(vec![numbered(1)]);
+    let clock = Meanwhile { path: ledger.path(), asked: 0.into() };
+    let options = Options { clock: Arc::new(clock), random: Some(Box::new(Seeded::new(1))) };
+    let store = FileStore::open(ledger.folder.path(), options).unwrap();
+    let fault = block_on(claim(&store, "r", 1)).unwrap_err();
+    assert!(fault.is_unavailable() && fault.to_string().contains("was changed by somebody else just now"), "{fault}");
+    assert!(ledger.text().contains("\"payload\": \"edited\""));
+    let job = block_on(claim(&store, "r", 1)).unwrap().remove(0);
+    assert_eq!((job.identity.payload.as_str(), job.standing.fence), ("\"edited\"", 1));
+}
+
+/// What can't be written leaves the file as it was.
+#[test]
+fn a_change_that_can_t_be_written_is_not_done() {
+    let ledger = Ledger::new();
+    ledger.add(vec![numbered(1)]);
+    let before = ledger.text();
+    let in_the_way = ledger.folder.path().join("transactions/.q.json.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let fault = block_on(claim(&ledger.store, "r", 1)).unwrap_err();
+    assert!(fault.is_unavailable() && fault.to_string().contains(".q.json.new"), "{fault}");
+    assert_eq!(ledger.text(), before);
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(ledger.claim(1)[0].standing.fence, 1);
+}
+
+#[test]
+fn a_linked_file_stays_a_link() {
+    let ledger = Ledger::new();
+    ledger.add(vec![numbered(1)]);
+    let elsewhere = ledger.folder.path().join("elsewhere.txt");
+    std::fs::rename(ledger.path(), &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, ledger.path()).unwrap();
+    ledger.claim(1);
+    assert!(ledger.path().is_symlink());
+    assert!(std::fs::read_to_string(elsewhere).unwrap().contains("\"claimed\""));
+}
+
+#[test]
+fn numbers_out_of_all_bounds_are_refused() {
+    let ledger = Ledger::new();
+    ledger.add(vec![numbered(1)]);
+    ledger.put(".ledger.json", "{\"lastNumber\": 18446744073709551615}");
+    let fault = block_on(add(&ledger.store, vec![numbered(2)])).unwrap_err();
+    assert!(matches!(fault, Error::Unreadable { .. }) && fault.to_string().contains("lastNumber"), "{fault}");
+    for (broken, expected) in [
+        (r#"{"items": [{"id": "a", "payload": 1, "fence": 18446744073709551615}]}"#, "fence"),
+        (
+            r#"{"items": [{"id": "a", "payload": 1}], "ledger": {"a": {"place": 18446744073709551615}}}"#,
+            "a number of a",
+        ),
+        (r#"{"items": [{"id": "a", "payload": 1, "lease": "0s"}]}"#, "is no time at all"),
+        (r#"{"items": [{"id": "a", "payload": 1, "maxAttempts": 0}]}"#, "leaves no attempt"),
+        (r#"{"items": [{}]}"#, "line 1, column 12: the item has no \"id\""),
+    ] {
+        let ledger = Ledger::new();
+        ledger.put("transactions/q.json", broken);
+        let fault = block_on(claim(&ledger.store, "r", 1)).unwrap_err();
+        assert!(fault.to_string().contains(expected), "{fault}");
+    }
 }

@@ -40,7 +40,7 @@ impl Desk {
     }
 
     fn copy(&self, from: &str, to: &str) -> Result<(usize, usize), Error> {
-        block_on(copy(&*self.open(from), &*self.open(to), (from, to)))
+        block_on(copy(&*self.open(from), &*self.open(to), (from, to), self.clock.now()))
     }
 
     /// The files of namespaces, by their paths in the ledger.
@@ -331,5 +331,94 @@ fn a_backup_is_a_ledger_as_it_was_while_others_worked_with_it() {
         let nowhere =
             block_on(store.backup(desk.path("no/such/folder/x"))).map(|()| desk.path("no/such/folder/x").exists());
         assert_eq!(nowhere, Ok(true), "folders are made");
+    }
+}
+
+/// What a target could not take is told before the source is closed, and by whom.
+#[test]
+fn a_ledger_that_contradicts_itself_is_not_copied() {
+    let cases = [
+        ("{\"items\": [{\"id\": \"x\", \"payload\": 1}]}", "queues/Q.json", "differs from"),
+        ("{\"items\": [{\"id\": \"q-item-abc-00001\", \"payload\": 1}]}", "queues/r.json", "the number 1 of a job"),
+        ("{\"items\": [{\"id\": \"x\", \"payload\": 1, \"lane\": \"l\", \"status\": \"claimed\", \"leaseExpiresAt\": \"2000-01-01T00:00:00Z\"},
+            {\"id\": \"y\", \"payload\": 1, \"lane\": \"l\", \"status\": \"claimed\", \"leaseExpiresAt\": \"2000-01-01T00:00:00Z\"}]}",
+            "queues/l.json", "has 2 heads"),
+    ];
+    for (text, path, expected) in cases {
+        let desk = Desk::new();
+        let source = desk.open("a");
+        let first = Namespace::job_queue("q").unwrap();
+        block_on(source.enqueue(Enqueue { namespace: first, jobs: vec![numbered(1)] })).unwrap();
+        let text = if path == "queues/r.json" { text.replace("q-item", "r-item") } else { text.to_owned() };
+        std::fs::write(desk.path("a").join(path), text).unwrap();
+        let fault = desk.copy("a", "b.db").unwrap_err();
+        assert!(fault.is_closed() && fault.to_string().contains(expected), "{fault}");
+        assert!(block_on(add(&*source, vec![numbered(2)])).is_ok(), "the source is as it was");
+        assert!(block_on(add(&*desk.open("b.db"), vec![numbered(2)])).is_ok(), "the target, too");
+    }
+}
+
+/// A copy that is given up lets the source go on; one that was finished can't be given up.
+#[test]
+fn an_unfinished_copy_can_be_given_up() {
+    use acta_core::store::give_up_copy;
+    for (from, to) in [("a", "b.db"), ("c.db", "d")] {
+        let desk = Desk::new();
+        let (source, target) = (desk.open(from), desk.open(to));
+        block_on(add(&*source, vec![numbered(1)])).unwrap();
+        block_on(async {
+            target.mark(Mark::Arriving { from: from.into() }).await.unwrap();
+            source.mark(Mark::Leaving { to: to.into() }).await.unwrap();
+            target.import(source.export(None).await.unwrap()).await.unwrap();
+            target.import(source.export(Some(queue())).await.unwrap()).await.unwrap();
+            // Nobody opens a half copy by taking its mark back.
+            target.mark(Mark::Withdrawn).await.unwrap();
+            assert!(add(&*target, vec![numbered(2)]).await.unwrap_err().is_closed());
+            give_up_copy(&*source, &*target, (from, to)).await.unwrap();
+            add(&*source, vec![numbered(2)]).await.unwrap();
+            assert!(add(&*target, vec![numbered(2)]).await.unwrap_err().is_closed());
+        });
+        desk.copy(from, "whole").unwrap();
+        let fault = block_on(give_up_copy(&*source, &*desk.open("whole"), (from, "whole"))).unwrap_err();
+        assert!(fault.is_closed() && fault.to_string().contains("was finished"), "{fault}");
+    }
+}
+
+/// What only files can say of an item is said by every substrate after a copy.
+#[test]
+fn an_item_that_was_written_by_hand_is_the_same_after_a_copy() {
+    let desk = Desk::new();
+    let items = r#"{"items": [
+        {"id": "a", "payload": 1, "status": "pending", "claimedBy": "r", "claimedAt": "2026-01-01T00:00:00Z", "lostLeases": 2},
+        {"id": "b", "payload": 1, "status": "pending", "state": "waiting",
+            "wait": {"signal": "go", "until": "2027-01-01T00:00:00Z"}},
+        {"id": "c", "payload": 1, "status": "successful", "paused": true, "note": "mine"}]}"#;
+    std::fs::create_dir_all(desk.path("a/transactions")).unwrap();
+    std::fs::write(desk.path("a/transactions/q.json"), items).unwrap();
+    let seen = |name: &str| {
+        let item = |found: acta_core::store::Found| acta_core::Item::new(&found.namespace, &found.job);
+        let jobs = block_on(all_jobs(&*desk.open(name))).unwrap();
+        jobs.into_iter().map(item).map(|item| serde_json::to_string(&item).unwrap()).collect::<Vec<_>>()
+    };
+    let before = seen("a");
+    desk.copy("a", "b.db").unwrap();
+    assert_eq!(seen("b.db"), before);
+}
+
+/// Two backups to the same place: one is there, whole, and the other is told so.
+#[test]
+fn of_two_backups_to_one_place_one_is_refused() {
+    for (name, backup) in [("a", "backup"), ("b.db", "backup.db")] {
+        let desk = Desk::new();
+        block_on(add(&*desk.open(name), (0..2_000).map(numbered).collect())).unwrap();
+        let path = desk.path(backup);
+        let back_up = |store: Arc<dyn Store>| {
+            let path = path.clone();
+            std::thread::spawn(move || block_on(store.backup(path)))
+        };
+        let done = [desk.open(name), desk.open(name)].map(back_up).map(|thread| thread.join().unwrap());
+        assert!(done.iter().any(Result::is_ok), "{done:?}");
+        assert!(done.iter().all(|done| done.as_ref().err().is_none_or(Error::is_invalid)), "{done:?}");
+        assert_eq!(block_on(all_jobs(&*desk.open(backup))).unwrap().len(), 2_000);
     }
 }

@@ -42,7 +42,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// The ledger that is the specification itself.
 pub fn book(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
-    (Arc::new(crate::BookStore::new(given.clock, given.random)), Box::new(()))
+    (Arc::new(acta_core::shelf::MemoryStore::new(given.clock, given.random)), Box::new(()))
 }
 
 /// A JSON text.

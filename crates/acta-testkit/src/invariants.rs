@@ -7,9 +7,11 @@ use acta_core::{Error, Store, audit};
 pub async fn violations(store: &dyn Store) -> Result<Vec<String>, Error> {
     let overview = store.queues().await?;
     let mut wrong: Vec<Finding> = store.examine().await?;
+    let mut whole = audit::Whole::default();
     for (queue, tallies) in &overview.queues {
         if let Some(contents) = store.export(Some(queue.namespace.clone())).await?.contents {
             wrong.extend(audit::contradictions(&contents, tallies));
+            wrong.extend(whole.add(&contents));
         }
     }
     let told = wrong.into_iter().map(|Finding { place, what, .. }| format!("{place}: {what}"));

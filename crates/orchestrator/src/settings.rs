@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acta_core::{Clock, Error, Namespace, Span, Store, SystemClock, Timestamp};
+use acta_core::shelf::MemoryStore;
+use acta_core::{Clock, Error, Namespace, Seeded, Span, Store, SystemClock, Timestamp};
 use acta_store::Address;
 use anyhow::Result;
 use clap::ArgMatches;
@@ -122,9 +123,7 @@ impl Settings {
             None => "",
         };
         printer.complain(&format!("there is no ledger at {}{hint}", self.address));
-        // Files that are not there are a ledger without anything in it; looking makes none.
-        let nowhere = std::env::temp_dir().join(format!("orchestrator-no-ledger-{}", std::process::id()));
-        Ok(self.open_at(&Address::File(nowhere))?)
+        Ok(Arc::new(MemoryStore::new(Arc::clone(&self.clock), Box::new(Seeded::new(0)))))
     }
 
     /// Opens another ledger.

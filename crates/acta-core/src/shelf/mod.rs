@@ -1,5 +1,6 @@
 //! A ledger of whole books: every verb of [`crate::Store`], over something that keeps books.
 
+mod memory;
 mod port;
 mod shared;
 
@@ -24,6 +25,7 @@ use crate::store::{
     Operated, Operation, Overview, Page, Report, SettleAnswer, Wave,
 };
 
+pub use memory::{Memory, MemoryStore};
 pub use shared::{Access, Shared};
 
 /// Keeps the books of one ledger, each as a whole.
@@ -34,6 +36,10 @@ pub trait Keeper {
     fn load(&mut self, namespace: &Namespace) -> Result<Option<Contents>>;
     /// Keeps a namespace; durable when it returns.
     fn save(&mut self, contents: Contents) -> Result<()>;
+    /// Whether what was loaded last is to be kept even if no verb changes it: it was completed while it was read.
+    fn wants_saving(&self, _namespace: &Namespace) -> bool {
+        false
+    }
     /// Takes back what it has loaded and nobody has changed.
     fn put_back(&mut self, contents: Contents);
     /// What all books have in common.
@@ -131,7 +137,7 @@ impl<K: Keeper> Shelf<K> {
             // First: a number that was given and not used is no harm, one that is given twice is.
             self.keeper.save_common(book.common())?;
         }
-        if book.is_changed() || is_new {
+        if book.is_changed() || is_new || self.keeper.wants_saving(&book.contents().queue.namespace) {
             self.keeper.save(book.into_contents())?;
         } else {
             self.keeper.put_back(book.into_contents());
@@ -272,8 +278,10 @@ impl<K: Keeper> Shelf<K> {
         }
         page.jobs.sort_by_key(|found| std::cmp::Reverse(found.job.row));
         let limit = filter.limit.clamp(1, 1_000);
-        page.jobs.truncate(limit);
-        page.next = page.jobs.last().filter(|_| page.jobs.len() == limit).map(|last| last.job.row);
+        // Jobs that share a number, in files that were put together by hand, are not torn apart.
+        let last = page.jobs.get(limit - 1).map(|last| last.job.row);
+        page.jobs.retain(|found| last.is_none_or(|last| found.job.row >= last));
+        page.next = last;
         Ok(page)
     }
 

@@ -23,7 +23,7 @@ pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
 pub use list::{Found, JobFilter, LaneFilter, Overview, Page};
 pub use operate::{Action, Define, Hold, Operated, Operation};
-pub use port::{Evidence, Finding, Mark, Openness, Parcel, copy, may_leave};
+pub use port::{Evidence, Finding, Mark, Openness, Parcel, copy, give_up_copy, may_leave};
 pub use report::{Beat, Heartbeats, News, Report};
 pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
 

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Store;
+use crate::audit;
 use crate::book::{Common, Contents};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -36,6 +37,11 @@ pub enum Openness {
         /// Where its jobs come from.
         from: String,
     },
+    /// It does, and is a whole copy.
+    Arrived {
+        /// Where its jobs came from.
+        from: String,
+    },
 }
 
 /// A step of a copy.
@@ -51,8 +57,15 @@ pub enum Mark {
         /// Where from.
         from: String,
     },
-    /// It has all that was to come, or nothing will come after all.
+    /// It has all that was to come.
     Arrived,
+    /// Nothing will come after all: it is open if it is still empty.
+    Withdrawn,
+    /// The copy to there is given up: the ledger takes writes again.
+    Staying {
+        /// Where it was to go.
+        to: String,
+    },
 }
 
 /// What a step of a copy has to know of the ledger.
@@ -68,7 +81,7 @@ impl Openness {
     /// Refuses a write where there is to be none; `place` is the ledger.
     pub fn check(&self, place: impl fmt::Display) -> Result<()> {
         let why = match self {
-            Self::Open => return Ok(()),
+            Self::Open | Self::Arrived { .. } => return Ok(()),
             Self::Moved { to } => format!("was moved to {to} and takes no more writes; work there"),
             Self::Arriving { from } => {
                 format!("is not whole yet: the copy from {from} was not finished; run the same command again")
@@ -82,19 +95,25 @@ impl Openness {
     pub fn after(&self, mark: &Mark, evidence: &Evidence, place: impl fmt::Display) -> Result<Self> {
         let refuse = |why: String| Err(Error::Closed { place: place.to_string(), why });
         match (self, mark) {
-            (Self::Open, Mark::Leaving { to }) => match &evidence.held {
+            (Self::Open | Self::Arrived { .. }, Mark::Leaving { to }) => match &evidence.held {
                 Some((id, until)) => refuse(format!(
                     "can't be copied while a robot has a job: {id} is held until {until}; settle or cancel it, or wait"
                 )),
                 None => Ok(Self::Moved { to: to.clone() }),
             },
             (Self::Moved { to }, Mark::Leaving { to: again }) if to == again => Ok(self.clone()),
-            (Self::Open, Mark::Arriving { .. }) if evidence.is_used => {
+            (Self::Open | Self::Arrived { .. }, Mark::Arriving { .. }) if evidence.is_used => {
                 refuse("is not empty; copy into a ledger that is, or one that is not there".into())
             }
-            (Self::Open, Mark::Arriving { from }) => Ok(Self::Arriving { from: from.clone() }),
+            (Self::Open | Self::Arrived { .. }, Mark::Arriving { from }) => Ok(Self::Arriving { from: from.clone() }),
             (Self::Arriving { from }, Mark::Arriving { from: again }) if from == again => Ok(self.clone()),
-            (Self::Open | Self::Arriving { .. }, Mark::Arrived) => Ok(Self::Open),
+            (Self::Arriving { from }, Mark::Arrived) => Ok(Self::Arrived { from: from.clone() }),
+            (Self::Arriving { .. }, Mark::Withdrawn) if !evidence.is_used => Ok(Self::Open),
+            (Self::Arriving { .. }, Mark::Withdrawn) => Ok(self.clone()),
+            (Self::Moved { to }, Mark::Staying { to: again }) if to == again => Ok(Self::Open),
+            (Self::Open | Self::Arrived { .. }, Mark::Arrived | Mark::Withdrawn | Mark::Staying { .. }) => {
+                Ok(self.clone())
+            }
             (Self::Moved { .. } | Self::Arriving { .. }, _) => {
                 self.check(place)?;
                 Ok(self.clone())
@@ -106,7 +125,7 @@ impl Openness {
     pub fn check_arriving(&self, place: impl fmt::Display) -> Result<()> {
         match self {
             Self::Arriving { .. } => Ok(()),
-            Self::Open | Self::Moved { .. } => {
+            Self::Open | Self::Moved { .. } | Self::Arrived { .. } => {
                 Err(Error::Closed { place: place.to_string(), why: "does not expect a copy".into() })
             }
         }
@@ -132,18 +151,25 @@ impl Finding {
     }
 }
 
-/// Refuses what a copy would refuse of its source, without changing anything.
+/// Refuses what a copy would refuse of its source, and what a target could not take, without changing anything.
 pub async fn may_leave(from: &dyn Store, now: Timestamp) -> Result<()> {
     let overview = from.queues().await?;
     if let Some(fault) = overview.unreadable.first() {
         return Err(fault.clone());
     }
-    for (queue, _) in overview.queues {
+    let mut whole = audit::Whole::default();
+    for (queue, tallies) in overview.queues {
         let Some(contents) = from.export(Some(queue.namespace.clone())).await?.contents else { continue };
         let held = contents.held(now);
         if held.is_some() {
             let to = Mark::Leaving { to: String::new() };
-            Openness::Open.after(&to, &Evidence { held, is_used: true }, queue.namespace)?;
+            Openness::Open.after(&to, &Evidence { held, is_used: true }, &queue.namespace)?;
+        }
+        let mut found = audit::contradictions(&contents, &tallies);
+        found.extend(whole.add(&contents));
+        if let Some(Finding { place, what, .. }) = found.into_iter().next() {
+            let why = format!("can't be copied: {what}; `doctor` tells what to do");
+            return Err(Error::Closed { place, why });
         }
     }
     Ok(())
@@ -153,29 +179,47 @@ pub async fn may_leave(from: &dyn Store, now: Timestamp) -> Result<()> {
 ///
 /// The source takes no more writes from then on. Done again after an interruption, it goes on where it was; done again
 /// after that, it changes nothing.
-pub async fn copy(from: &dyn Store, to: &dyn Store, names: (&str, &str)) -> Result<(usize, usize)> {
-    if let Some(fault) = from.queues().await?.unreadable.first() {
-        return Err(fault.clone());
+pub async fn copy(from: &dyn Store, to: &dyn Store, names: (&str, &str), now: Timestamp) -> Result<(usize, usize)> {
+    let (source, target) = (openness(from).await?, openness(to).await?);
+    let has_left = source == Openness::Moved { to: names.1.to_owned() };
+    let was_done = has_left && target == Openness::Arrived { from: names.0.to_owned() };
+    if !has_left {
+        may_leave(from, now).await?;
     }
-    let was_done = from.export(None).await?.common.openness == Openness::Moved { to: names.1.to_owned() }
-        && to.export(None).await?.common.openness == Openness::Open
-        && !to.queues().await?.queues.is_empty();
     if !was_done {
         to.mark(Mark::Arriving { from: names.0.to_owned() }).await?;
         if let Err(fault) = from.mark(Mark::Leaving { to: names.1.to_owned() }).await {
-            to.mark(Mark::Arrived).await?;
+            if !has_left {
+                to.mark(Mark::Withdrawn).await?;
+            }
             return Err(fault);
         }
     }
     // From here on nothing changes in the source.
-    let queues = from.queues().await?.queues;
+    let overview = from.queues().await?;
+    if let Some(fault) = overview.unreadable.first() {
+        return Err(fault.clone());
+    }
     if !was_done {
         to.import(from.export(None).await?).await?;
-        for (queue, _) in &queues {
+        for (queue, _) in &overview.queues {
             to.import(from.export(Some(queue.namespace.clone())).await?).await?;
         }
         to.mark(Mark::Arrived).await?;
     }
-    let jobs: u64 = queues.iter().flat_map(|(_, tallies)| tallies.values()).sum();
-    Ok((queues.len(), usize::try_from(jobs).unwrap_or(usize::MAX)))
+    let jobs: u64 = overview.queues.iter().flat_map(|(_, tallies)| tallies.values()).sum();
+    Ok((overview.queues.len(), usize::try_from(jobs).unwrap_or(usize::MAX)))
+}
+
+/// Gives an unfinished copy up: the source takes writes again. The target is to be thrown away.
+pub async fn give_up_copy(from: &dyn Store, to: &dyn Store, names: (&str, &str)) -> Result<()> {
+    if openness(to).await? == (Openness::Arrived { from: names.0.to_owned() }) {
+        let why = "has all of it: the copy was finished, and work goes on there".into();
+        return Err(Error::Closed { place: names.1.to_owned(), why });
+    }
+    from.mark(Mark::Staying { to: names.1.to_owned() }).await
+}
+
+async fn openness(store: &dyn Store) -> Result<Openness> {
+    Ok(store.export(None).await?.common.openness)
 }

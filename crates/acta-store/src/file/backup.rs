@@ -12,9 +12,6 @@ use super::disk::{self, unavailable};
 pub(super) fn copy(root: &Path, files: &[PathBuf], to: &Path) -> Result<()> {
     crate::filesystem::refuse_existing(to)?;
     let beside = crate::filesystem::beside(to);
-    if beside.exists() {
-        std::fs::remove_dir_all(&beside).map_err(|fault| unavailable(&beside, fault))?;
-    }
     disk::make_folder(&beside)?;
     for file in files {
         let Some(bytes) = disk::read(file)? else { continue };
@@ -24,6 +21,6 @@ pub(super) fn copy(root: &Path, files: &[PathBuf], to: &Path) -> Result<()> {
         disk::write_through(&copied, &bytes).map_err(|fault| unavailable(&copied, fault))?;
         disk::sync_folder(copied.parent().unwrap_or(&beside))?;
     }
-    std::fs::rename(&beside, to).map_err(|fault| unavailable(to, fault))?;
+    crate::filesystem::rename_new(&beside, to)?;
     disk::sync_folder(to.parent().unwrap_or(Path::new(".")))
 }

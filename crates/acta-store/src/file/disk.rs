@@ -11,31 +11,30 @@ use crate::failpoint::failpoint;
 
 /// How long a change waits for the others before it gives up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it sleeps between two looks, at first and at the most. Whoever has just had the lock still knows the file, and
-/// is soon done with the next change, too: it pays not to be too eager.
+/// How long it sleeps between two looks. Only one looks at a time: the others wait for their turn.
 const PAUSE: Duration = Duration::from_micros(200);
-const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The tick lock: whoever has it is the only one that changes files of this root. It goes with its process.
 #[derive(Debug)]
 pub(super) struct Tick(File);
 
 impl Tick {
+    /// Where the lock of `root` is.
+    pub(super) fn path(root: &Path) -> PathBuf {
+        root.join(".lock")
+    }
+
     /// Waits for the lock of `root`, a folder that is there.
     pub(super) fn take(root: &Path) -> Result<Self> {
-        let path = root.join(".lock");
+        let path = Self::path(root);
         // Never renamed or removed: all lock the same file.
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|fault| unavailable(&path, fault))?;
         let start = Instant::now();
-        let mut pause = PAUSE;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self(file)),
-                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
-                    std::thread::park_timeout(pause);
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     let why = format!("another process has kept the lock for {} s", PATIENCE.as_secs());
                     return Err(Error::Unavailable { place: path.display().to_string(), why });
@@ -68,6 +67,9 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>> {
 
 /// Replaces what is in a file, durably; only who has the lock may.
 pub(super) fn replace(path: &Path, bytes: &[u8], _tick: &Tick) -> Result<()> {
+    // A link stays one: what it leads to is replaced.
+    let target = std::fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
     let beside = beside(path);

@@ -103,13 +103,29 @@ struct Key {
     expires_at: Option<Timestamp>,
 }
 
+/// The highest number that is read: a count goes on from it, far below the end of all numbers.
+pub(super) const MOST_NUMBER: u64 = 1 << 60;
+
+/// What a file says, and what had to be completed in it, item by item: after a change by hand, or of an unfinished one.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) contents: Contents,
+    pub(super) mended: Vec<String>,
+}
+
 /// Reads the file of `namespace`. New numbers, for items that have none, come from `common`.
-pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, text: &str) -> Result<Contents, Flaw> {
+pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, text: &str) -> Result<Read, Flaw> {
     let mut members: Fields<'_> = text::read(text, text)?;
     let Some(items) = members.take(text, "items")? else {
         return Err(Flaw::at(text, text.trim_start(), "there are no \"items\""));
     };
-    let items: Vec<Fields<'_>> = text::read(text, items)?;
+    let items_part = items;
+    let items: Vec<Fields<'_>> = text::read(text, items_part)?;
+    let start_of = |index: usize| {
+        let parts: Vec<&RawValue> = text::read(text, items_part).unwrap_or_default();
+        parts.get(index).map_or(items_part, |part| part.get())
+    };
+    let mut mended = Vec::new();
     let paused = members.read(text, "paused")?.unwrap_or_default();
     let settings: QueueSettings = members.read(text, "settings")?.unwrap_or_default();
     let paused_lanes: BTreeSet<Label> = members.read(text, "pausedLanes")?.unwrap_or_default();
@@ -121,18 +137,25 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
 
     let mut read = Vec::with_capacity(items.len());
     let mut rows: HashMap<JobId, u64> = HashMap::with_capacity(items.len());
-    for mut fields in items {
+    for (index, mut fields) in items.into_iter().enumerate() {
         let Some(id) = fields.read::<JobId>(text, "id")? else {
-            return Err(fields.flaw(text, "the item has no \"id\""));
+            return Err(Flaw::at(text, start_of(index), "the item has no \"id\""));
         };
         if rows.insert(id.clone(), 0).is_some() {
-            return Err(fields.flaw(text, format!("the id {id} is there twice")));
+            return Err(Flaw::at(text, start_of(index), format!("the id {id} is there twice")));
         }
         let aside = asides.remove(&id).unwrap_or_default();
-        let job = line::read(&contents.queue, text, &id, &mut fields, &aside, now)?;
+        if [aside.row, aside.place].into_iter().flatten().any(|number| number > MOST_NUMBER) {
+            return Err(Flaw::at(
+                text,
+                start_of(index),
+                format!("a number of {id} in \"ledger\" is out of all bounds"),
+            ));
+        }
+        let job = line::read(&contents.queue, text, &id, &mut fields, &aside, now, &mut mended)?;
         read.push((job, aside, fields.into_unknown()));
     }
-    mend::number(namespace, common, read.iter_mut().map(|(job, aside, _)| (job, &*aside)));
+    mended.extend(mend::number(namespace, common, read.iter_mut().map(|(job, aside, _)| (job, &*aside))));
     let mut jobs = Vec::with_capacity(read.len());
     for (job, aside, unknown) in read {
         if let Some(row) = rows.get_mut(&job.identity.id) {
@@ -155,9 +178,9 @@ pub(super) fn read(namespace: &Namespace, common: &mut Common, now: Timestamp, t
         let Key { item: id, state, digest, expires_at } = record;
         contents.keys.insert(key, KeyRecord { id, state, digest, expires_at });
     }
-    mend::keys(&mut contents, &rows);
-    mend::lanes(&mut contents, &paused_lanes, now);
-    Ok(contents)
+    mended.extend(mend::keys(&mut contents, &rows));
+    mended.extend(mend::lanes(&mut contents, &paused_lanes, now));
+    Ok(Read { contents, mended })
 }
 
 fn history(text: &str, events: Option<&str>, rows: &HashMap<JobId, u64>) -> Result<Vec<Entry>, Flaw> {

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::backup;
 use super::disk::{self, Tick, unavailable};
-use super::document;
+use super::document::{self, MOST_NUMBER, Read};
 use super::text::{self, Flaw};
+use crate::turn::Turn;
 
 /// The families, and the folder in which each has its files.
 const FOLDERS: [(Family, &str); 3] =
@@ -36,6 +37,7 @@ pub struct Traffic {
 pub struct Files {
     root: PathBuf,
     clock: Arc<dyn Clock>,
+    turn: Option<Turn>,
     tick: Option<Tick>,
     common: Option<Kept>,
     seen: BTreeMap<Namespace, Seen>,
@@ -57,6 +59,8 @@ struct Kept {
 struct Seen {
     text: Vec<u8>,
     contents: Option<Contents>,
+    /// It was completed while it was read: the next change writes that down.
+    is_mended: bool,
 }
 
 /// What all files have in common, as a text.
@@ -78,19 +82,30 @@ fn is_open(openness: &Openness) -> bool {
 
 impl Files {
     pub(super) fn new(root: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { root, clock, tick: None, common: None, seen: BTreeMap::new(), traffic: Traffic::default() }
+        Self { root, clock, turn: None, tick: None, common: None, seen: BTreeMap::new(), traffic: Traffic::default() }
     }
 
     /// Does something that may change files, with the lock.
     pub(super) fn lock(&mut self) -> Result<()> {
         disk::make_folder(&self.root)?;
-        self.tick = Some(Tick::take(&self.root)?);
+        let turn = match self.turn.take() {
+            Some(turn) => turn,
+            None => Turn::of(&Tick::path(&self.root))?,
+        };
+        let taken = turn.take(|| Tick::take(&self.root));
+        self.turn = Some(turn);
+        self.tick = Some(taken?);
         Ok(())
     }
 
     /// Gives the lock back.
     pub(super) fn unlock(&mut self) {
         self.tick = None;
+        if self.common.as_ref().is_some_and(|kept| kept.is_ahead) {
+            // Numbers that nobody has written down are nobody's: another process may give them, too.
+            self.common = None;
+            self.seen.clear();
+        }
     }
 
     fn path(&self, namespace: &Namespace) -> PathBuf {
@@ -119,13 +134,21 @@ impl Files {
             let path = self.path(&namespace);
             let Some(text) = disk::read(&path)? else { continue };
             // A file that can't be read stops its own queue only.
-            if let Ok(contents) = parse(&namespace, &path, &text, &mut common, self.clock.now()) {
+            if let Ok(Read { contents, .. }) = parse(&namespace, &path, &text, &mut common, self.clock.now()) {
                 for name in contents.jobs.values().filter_map(|job| job.identity.name.as_ref()) {
                     common.add_name(name);
                 }
             }
         }
         Ok(common)
+    }
+
+    /// What has to be completed in a file.
+    fn look_at(&mut self, namespace: &Namespace) -> Result<Vec<String>> {
+        let path = self.path(namespace);
+        let Some(text) = disk::read(&path)? else { return Ok(Vec::new()) };
+        let mut common = self.kept()?.common.clone();
+        Ok(parse(namespace, &path, &text, &mut common, self.clock.now())?.mended)
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
@@ -136,7 +159,10 @@ impl Files {
     }
 }
 
-fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, now: Timestamp) -> Result<Contents> {
+/// How many completions of one file are told.
+const MOST_MENDED: usize = 20;
+
+fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, now: Timestamp) -> Result<Read> {
     let read = utf8(text).and_then(|text| document::read(namespace, common, now, text));
     read.map_err(|flaw| unreadable(path, flaw))
 }
@@ -144,6 +170,10 @@ fn parse(namespace: &Namespace, path: &Path, text: &[u8], common: &mut Common, n
 fn parse_common(path: &Path, bytes: &[u8]) -> Result<Common> {
     let parse = |text| text::read::<CommonText>(text, text);
     let told = utf8(bytes).and_then(parse).map_err(|flaw| unreadable(path, flaw))?;
+    if told.last_number > MOST_NUMBER {
+        let why = format!("lastNumber is more than {MOST_NUMBER}");
+        return Err(unreadable(path, Flaw { line: 1, column: 1, why }));
+    }
     let mut common = Common::default();
     common.last_number = told.last_number;
     common.openness = told.openness;
@@ -206,21 +236,25 @@ impl Keeper for Files {
         let path = self.path(namespace);
         let Some(text) = disk::read(&path)? else { return Ok(None) };
         self.traffic.reads += 1;
-        if let Some(Seen { text: same, contents: Some(contents) }) = before
+        if let Some(Seen { text: same, contents: Some(contents), is_mended }) = before
             && same == text
         {
-            self.seen.insert(namespace.clone(), Seen { text, contents: None });
+            self.seen.insert(namespace.clone(), Seen { text, contents: None, is_mended });
             return Ok(Some(contents));
         }
         let mut common = self.kept()?.common.clone();
-        let contents = parse(namespace, &path, &text, &mut common, self.clock.now())?;
+        let Read { contents, mended } = parse(namespace, &path, &text, &mut common, self.clock.now())?;
         let kept = self.kept()?;
         if common != kept.common {
             kept.common = common;
             kept.is_ahead = true;
         }
-        self.seen.insert(namespace.clone(), Seen { text, contents: None });
+        self.seen.insert(namespace.clone(), Seen { text, contents: None, is_mended: !mended.is_empty() });
         Ok(Some(contents))
+    }
+
+    fn wants_saving(&self, namespace: &Namespace) -> bool {
+        self.seen.get(namespace).is_some_and(|seen| seen.is_mended)
     }
 
     fn put_back(&mut self, contents: Contents) {
@@ -237,11 +271,15 @@ impl Keeper for Files {
         }
         let namespace = contents.queue.namespace.clone();
         let path = self.path(&namespace);
-        self.seen.remove(&namespace);
+        // Whoever edits a file by hand takes no lock.
+        let before = self.seen.remove(&namespace).map(|seen| seen.text);
+        if disk::read(&path)? != before {
+            return Err(unavailable(&path, "was changed by somebody else just now"));
+        }
         let text = document::write(&contents).map_err(|fault| unavailable(&path, fault))?;
         self.write(&path, &text)?;
         self.traffic.writes += 1;
-        self.seen.insert(namespace, Seen { text, contents: Some(contents) });
+        self.seen.insert(namespace, Seen { text, contents: Some(contents), is_mended: false });
         Ok(())
     }
 
@@ -258,12 +296,21 @@ impl Keeper for Files {
     fn examine(&mut self) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if let Err(fault) = self.kept() {
-            findings.push(unreadable_finding(fault, "mend it, or take it away: it is made anew"));
+            findings.push(unreadable_finding(fault, "mend it by hand at that place, or restore it from a backup"));
         }
         for namespace in self.namespaces()? {
-            if let Err(fault) = self.load(&namespace) {
-                let fix = "mend it by hand at that place, or restore it from a backup; nothing is written over it";
-                findings.push(unreadable_finding(fault, fix));
+            match self.look_at(&namespace) {
+                Err(fault) => {
+                    let fix = "mend it by hand at that place, or restore it from a backup; nothing is written over it";
+                    findings.push(unreadable_finding(fault, fix));
+                }
+                Ok(mended) => {
+                    let place = self.path(&namespace).display().to_string();
+                    let fix =
+                        "after a change by hand that is as it should be: the next change of the queue writes it down";
+                    let findings_of = mended.into_iter().take(MOST_MENDED).map(|what| Finding::new(&place, what, fix));
+                    findings.extend(findings_of);
+                }
             }
             findings.extend(crate::filesystem::unwritable(&self.path(&namespace)));
         }

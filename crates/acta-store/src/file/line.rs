@@ -37,6 +37,7 @@ pub(super) fn read(
     fields: &mut Fields<'_>,
     aside: &Aside,
     now: Timestamp,
+    mended: &mut Vec<String>,
 ) -> Result<Job, Flaw> {
     let family = queue.namespace.family();
     // Where it is says whose it is.
@@ -48,12 +49,15 @@ pub(super) fn read(
             None => return Err(fields.flaw(text, format!("the item {id} has no \"payload\""))),
             Some(part) => Json::new(part).map_err(|fault| Flaw::at(text, part, fault))?,
         },
-        created_at: fields.read(text, "createdAt")?.unwrap_or(now),
+        created_at: fields.read(text, "createdAt")?.unwrap_or_else(|| {
+            mended.push(format!("{id}: it had no createdAt"));
+            now
+        }),
         name: fields.read(text, "name")?,
         lane: fields.read(text, "lane")?,
         key: fields.read(text, "key")?,
         dedup_key: fields.read(text, "dedupKey")?,
-        lease: fields.read(text, "lease")?,
+        lease: lease(text, fields)?,
         backoff: aside.backoff,
     };
     let (state, is_business) = state(family, text, fields)?;
@@ -78,10 +82,9 @@ pub(super) fn read(
         paused: fields.read(text, "paused")?.unwrap_or_default(),
         cancel_requested: fields.read(text, "cancelRequested")?.unwrap_or_default(),
         attempts,
-        max_attempts: fields.read::<u32>(text, "maxAttempts")?.unwrap_or(family.max_attempts()).max(1),
+        max_attempts: max_attempts(family, text, fields)?,
         retryable: fields.read(text, "retryable")?.unwrap_or(true),
-        // Each attempt was a claim.
-        fence: fields.read(text, "fence")?.unwrap_or(0).max(u64::from(attempts)),
+        fence: number(text, fields, "fence")?,
         lost_leases: fields.read(text, "lostLeases")?.unwrap_or_default(),
         run_at: fields.read(text, "runAt")?,
         expires_at: fields.read(text, "expiresAt")?,
@@ -99,8 +102,41 @@ pub(super) fn read(
     };
     let mut job = Job { row: 0, identity, standing, detail };
     job.standing.key_hold = aside.key_hold.map_or_else(|| key_hold(&job.identity), Into::into);
+    let mut before = job.standing.clone();
     agree(queue, &mut job, now);
+    // When a finished job may go is mostly not written, since it can be told.
+    before.prune_at = job.standing.prune_at;
+    if job.standing != before {
+        mended.push(format!("{id}: what belongs to its status was completed"));
+    }
     Ok(job)
+}
+
+fn lease(text: &str, fields: &mut Fields<'_>) -> Result<Option<Span>, Flaw> {
+    let Some(part) = fields.take(text, "lease")? else { return Ok(None) };
+    let lease: Option<Span> = text::read(text, part)?;
+    match lease {
+        Some(lease) if lease.as_millis() == 0 => Err(Flaw::at(text, part, "a lease of 0 is no time at all")),
+        lease => Ok(lease),
+    }
+}
+
+fn max_attempts(family: Family, text: &str, fields: &mut Fields<'_>) -> Result<u32, Flaw> {
+    let Some(part) = fields.take(text, "maxAttempts")? else { return Ok(family.max_attempts()) };
+    match text::read(text, part)? {
+        0 => Err(Flaw::at(text, part, "maxAttempts 0 leaves no attempt at all")),
+        most => Ok(most),
+    }
+}
+
+/// A number that the ledger counts on from.
+fn number(text: &str, fields: &mut Fields<'_>, name: &str) -> Result<u64, Flaw> {
+    let Some(part) = fields.take(text, name)? else { return Ok(0) };
+    let number = text::read(text, part)?;
+    if number > super::document::MOST_NUMBER {
+        return Err(Flaw::at(text, part, format!("{name} {number} is more than {}", super::document::MOST_NUMBER)));
+    }
+    Ok(number)
 }
 
 fn checked(text: &str, part: &str) -> Result<Json, Flaw> {
@@ -140,14 +176,22 @@ fn priority(family: Family, text: &str, fields: &mut Fields<'_>) -> Result<u8, F
 
 /// Lets what belongs to the state agree with it, as after a change by hand.
 fn agree(queue: &Queue, job: &mut Job, now: Timestamp) {
-    let Job { identity, standing, .. } = job;
+    let Job { identity, standing, detail, .. } = job;
+    // Each attempt was a claim, and so was whatever left these.
+    let was_claimed = standing.claimed_by.is_some()
+        || standing.claimed_at.is_some()
+        || standing.lost_leases > 0
+        || standing.state.is_held()
+        || standing.state == State::Waiting
+        || detail.wait.is_some()
+        || standing.settled.is_some();
+    standing.fence = standing.fence.max(u64::from(standing.attempts)).max(u64::from(was_claimed));
     if standing.state.is_held() {
         let lease = identity.lease.or(queue.settings.lease);
         let lease = lease.unwrap_or_else(|| Span::from_millis(queue.namespace.family().lease_ms()));
         let since = standing.claimed_at.unwrap_or(identity.created_at);
         standing.claimed_at = Some(since);
         standing.lease_expires_at = standing.lease_expires_at.or(Some(since.plus_ms(lease.as_millis())));
-        standing.fence = standing.fence.max(1);
     } else {
         standing.lease_expires_at = None;
         standing.cancel_requested = false;

@@ -25,7 +25,8 @@ pub(super) fn number<'a>(
     namespace: &Namespace,
     common: &mut Common,
     items: impl Iterator<Item = (&'a mut Job, &'a Aside)>,
-) {
+) -> Vec<String> {
+    let mut mended = Vec::new();
     let mut taken = HashSet::new();
     let mut places = Vec::new();
     let mut jobs: Vec<&mut Job> = Vec::new();
@@ -46,6 +47,7 @@ pub(super) fn number<'a>(
     for job in &mut jobs {
         if job.row == 0 {
             job.row = next();
+            mended.push(format!("{}: it had no number", job.identity.id));
         }
         if job.standing.place == 0 {
             // A new item shares its number between row and place, as one that was enqueued does.
@@ -60,21 +62,30 @@ pub(super) fn number<'a>(
     }
     common.last_number = common.last_number.max(places.last().copied().unwrap_or_default());
     for (job, place) in jobs.into_iter().zip(places) {
-        job.standing.place = place;
+        if job.standing.place != place {
+            job.standing.place = place;
+            mended.push(format!("{}: it was moved in the order", job.identity.id));
+        }
     }
+    mended
 }
 
 /// Lets keys and items agree: no key of an item that is gone, none missing of one that is there.
-pub(super) fn keys(contents: &mut Contents, rows: &HashMap<JobId, u64>) {
-    contents.keys.retain(|_, record| record.expires_at.is_some() || rows.contains_key(&record.id));
+pub(super) fn keys(contents: &mut Contents, rows: &HashMap<JobId, u64>) -> Vec<String> {
+    let mut mended = Vec::new();
+    let Contents { jobs, keys, .. } = contents;
+    keys.retain(|key, record| {
+        let holder = rows.get(&record.id).and_then(|row| jobs.get(row));
+        let is_held = record.expires_at.is_some() || holder.is_some_and(holds);
+        if !is_held {
+            mended.push(format!("{}: it holds the key {:?} no more", record.id, key.as_str()));
+        }
+        is_held
+    });
     for job in contents.jobs.values() {
         let Some(key) = &job.identity.dedup_key else { continue };
-        let holds = match job.standing.key_hold {
-            KeyHold::None => false,
-            KeyHold::WhileLive => !job.standing.state.is_final(),
-            KeyHold::Kept => true,
-        };
-        if holds && !contents.keys.contains_key(key) {
+        if holds(job) && !contents.keys.contains_key(key) {
+            mended.push(format!("{}: it holds the key {:?}", job.identity.id, key.as_str()));
             let record = KeyRecord {
                 id: job.identity.id.clone(),
                 state: job.standing.state,
@@ -84,15 +95,29 @@ pub(super) fn keys(contents: &mut Contents, rows: &HashMap<JobId, u64>) {
             contents.keys.insert(key.clone(), record);
         }
     }
+    mended
+}
+
+/// Whether a job still holds its deduplication key.
+fn holds(job: &Job) -> bool {
+    match job.standing.key_hold {
+        KeyHold::None => false,
+        KeyHold::WhileLive => !job.standing.state.is_final(),
+        KeyHold::Kept => true,
+    }
 }
 
 /// Lays out the lanes: of the live members of each, one is the head, and the others wait behind it.
-pub(super) fn lanes(contents: &mut Contents, paused: &BTreeSet<Label>, now: Timestamp) {
+pub(super) fn lanes(contents: &mut Contents, paused: &BTreeSet<Label>, now: Timestamp) -> Vec<String> {
+    let mut mended = Vec::new();
     let mut members: BTreeMap<Label, Vec<u64>> = paused.iter().map(|lane| (lane.clone(), Vec::new())).collect();
     for job in contents.jobs.values_mut().filter(|job| !job.standing.state.is_final()) {
         match &job.identity.lane {
             Some(lane) => members.entry(lane.clone()).or_default().push(job.row),
-            None if job.standing.state == State::Blocked => free(job, now),
+            None if job.standing.state == State::Blocked => {
+                free(job, now);
+                mended.push(format!("{}: nothing is before it any more", job.identity.id));
+            }
             None => {}
         }
     }
@@ -110,15 +135,20 @@ pub(super) fn lanes(contents: &mut Contents, paused: &BTreeSet<Label>, now: Time
             let Some(job) = contents.jobs.get_mut(row) else { continue };
             job.standing.lane = Some(number);
             job.standing.lane_paused = is_paused && head == Some(*row);
-            match job.standing.state {
+            let before = job.standing.state;
+            match before {
                 State::Blocked if head == Some(*row) => free(job, now),
                 State::Ready | State::Scheduled if head != Some(*row) => job.standing.state = State::Blocked,
                 _ => {}
+            }
+            if job.standing.state != before {
+                mended.push(format!("{}: its lane goes on in another order", job.identity.id));
             }
         }
         let live = u64::try_from(rows.len()).unwrap_or(u64::MAX);
         contents.lanes.insert(number, Lane { number, name, live, paused: is_paused });
     }
+    mended
 }
 
 /// Nothing is before it any more.

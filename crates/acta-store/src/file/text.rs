@@ -45,9 +45,13 @@ impl Flaw {
         let start = Self::at(text, part, "");
         let said = fault.to_string();
         let why = said.split(" at line ").next().unwrap_or(&said);
+        // The parser counts bytes, people count characters.
+        let line = part.split('\n').nth(fault.line().saturating_sub(1)).unwrap_or_default();
+        let bytes = fault.column().saturating_sub(1).min(line.len());
+        let column = line.as_bytes()[..bytes].iter().filter(|byte| !matches!(byte, 0x80..=0xbf)).count();
         match fault.line() {
-            0 | 1 => Self { column: start.column + fault.column().saturating_sub(1), why: why.to_owned(), ..start },
-            later => Self { line: start.line + later - 1, column: fault.column().max(1), why: why.to_owned() },
+            0 | 1 => Self { column: start.column + column, why: why.to_owned(), ..start },
+            later => Self { line: start.line + later - 1, column: column + 1, why: why.to_owned() },
         }
     }
 }

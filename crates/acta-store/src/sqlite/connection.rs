@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
 
 use super::codec::{self, Cell};
 use super::fault::translate;
-use super::turn;
 use crate::failpoint::failpoint;
+use crate::turn;
 
 /// When a commit is on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use super::connection::{Db, Synchronous};
 use super::session::{Memory, Session, World};
-use super::turn::Turn;
 use crate::failpoint::failpoint;
+use crate::turn::Turn;
 
 /// How many operations share a commit at the most.
 const MOST_OPERATIONS: usize = 256;

@@ -15,7 +15,7 @@ pub(super) fn translate(place: &str, fault: &rusqlite::Error) -> Error {
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Unavailable {
             place,
-            why: format!("another process has held it for {} s ({fault})", super::turn::PATIENCE.as_secs()),
+            why: format!("another process has held it for {} s ({fault})", crate::turn::PATIENCE.as_secs()),
         },
         Some(_) => Error::Unavailable { place, why: fault.to_string() },
         None => Error::Unreadable { place, why: fault.to_string() },

@@ -12,7 +12,6 @@ mod port;
 mod rows;
 mod session;
 mod standings;
-mod turn;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -32,9 +31,9 @@ use connection::{Db, statement};
 use desk::Desk;
 use rows::SqlRows;
 use session::{Session, World};
-use turn::Turn;
 
 use crate::filesystem;
+use crate::turn::Turn;
 
 /// How a ledger is opened.
 pub struct Options {

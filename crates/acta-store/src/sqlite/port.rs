@@ -190,14 +190,11 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {
     let unavailable =
         |fault: std::io::Error| Error::Unavailable { place: to.display().to_string(), why: fault.to_string() };
     let beside = filesystem::beside(to);
-    if beside.exists() {
-        std::fs::remove_file(&beside).map_err(unavailable)?;
-    }
     // A connection of its own: SQLite copies one snapshot, and others go on writing.
     let db = Db::open(from, Synchronous::Full, true)?;
     db.execute(statement!("vacuum_into"), [beside.display().to_string()])?;
     File::open(&beside).and_then(|file| file.sync_all()).map_err(unavailable)?;
-    std::fs::rename(&beside, to).map_err(unavailable)?;
+    filesystem::rename_new(&beside, to)?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(unavailable)
 }

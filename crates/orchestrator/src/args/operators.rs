@@ -103,6 +103,10 @@ pub(crate) struct CopyArgs {
     /// Where to: an empty ledger, or one that is not there
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
+
+    /// Give up a copy that can't be finished: the source takes writes again
+    #[arg(long)]
+    pub(crate) give_up: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -33,23 +33,27 @@ struct Told<'a> {
 pub(crate) async fn act(settings: &Settings, printer: &mut Printer, args: &ActArgs, action: Action) -> Result<Exit> {
     let actor = actor(args.why.actor.as_deref())?;
     let by_filter = args.ids.is_empty();
+    let mut unreadable = Vec::new();
     let (store, mut targets) = if by_filter {
-        filtered(settings, printer, args, &action).await?
+        filtered(settings, printer, args, &action, &mut unreadable).await?
     } else {
         named(settings, printer, args).await?
     };
+    let mut exit = super::unreadable(printer, &unreadable);
     if args.dry_run {
-        return pretend(printer, &action, &targets);
+        pretend(printer, &action, &targets)?;
+        return Ok(exit);
     }
     if by_filter && targets.is_empty() {
         printer.complain("no such jobs; nothing was done");
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     if by_filter && !args.yes && !is_confirmed(printer, &action, targets.len())? {
         printer.complain("nothing was done");
         return Ok(Exit::Done);
     }
-    let mut exit = Exit::Done;
+    // One call a queue, and in it the order that they have.
+    targets.sort_by(|one, other| one.namespace.cmp(&other.namespace));
     while let Some(first) = targets.first() {
         let namespace = first.namespace.clone();
         let same = targets.iter().take(PAGE).take_while(|target| target.namespace == namespace).count();
@@ -91,6 +95,7 @@ async fn filtered(
     printer: &Printer,
     args: &ActArgs,
     action: &Action,
+    unreadable: &mut Vec<Error>,
 ) -> Result<(Arc<dyn Store>, Vec<Target>)> {
     if !args.which.says_something() {
         let hint = "name jobs by their ids, or say which with --queue, --status, --lane, --key or --since";
@@ -101,8 +106,10 @@ async fn filtered(
     let mut targets = Vec::new();
     loop {
         let page = store.jobs(filter.clone()).await?;
-        for fault in &page.unreadable {
-            complain(printer, fault);
+        for fault in page.unreadable {
+            if !unreadable.contains(&fault) {
+                unreadable.push(fault);
+            }
         }
         let able = page.jobs.into_iter().filter(|found| action.applies_to(found.job.standing.state));
         targets.extend(able.map(|found| Target {

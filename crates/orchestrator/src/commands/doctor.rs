@@ -1,9 +1,7 @@
 //! `doctor`: what is wrong with the ledger, and how to mend it.
 
-use std::collections::BTreeMap;
-
-use acta_core::store::{Finding, Parcel};
-use acta_core::{Error, JobId, Namespace, Store, Timestamp, audit};
+use acta_core::store::{Finding, Openness, Parcel};
+use acta_core::{Error, Store, Timestamp, audit};
 use anyhow::Result;
 
 use crate::exit::Exit;
@@ -52,17 +50,11 @@ async fn look(store: &dyn Store, place: &str, now: Timestamp) -> Result<Vec<Find
             return Ok(findings);
         }
     };
-    let mut homes: BTreeMap<JobId, Namespace> = BTreeMap::new();
+    let mut whole = audit::Whole::default();
     for (queue, tallies) in overview.queues {
         let Parcel { contents, .. } = store.export(Some(queue.namespace.clone())).await?;
         if let Some(contents) = contents {
-            for job in contents.jobs.values() {
-                let id = &job.identity.id;
-                if let Some(other) = homes.insert(id.clone(), queue.namespace.clone()) {
-                    let what = format!("is in {other} and in {}", queue.namespace);
-                    findings.push(Finding::new(id, what, "take one of them out, or give it another id"));
-                }
-            }
+            findings.extend(whole.add(&contents));
             findings.extend(audit::contradictions(&contents, &tallies));
             findings.extend(audit::concerns(&contents, now));
         }
@@ -70,7 +62,11 @@ async fn look(store: &dyn Store, place: &str, now: Timestamp) -> Result<Vec<Find
     if let Ok(all) = store.export(None).await
         && let Err(Error::Closed { place, why }) = all.common.openness.check(place)
     {
-        findings.push(Finding::new(place, why, "it can be read here, and worked with there"));
+        let fix = match all.common.openness {
+            Openness::Arriving { .. } => "finish the copy, or give it up with --give-up and throw this ledger away",
+            _ => "it can be read here, and worked with there",
+        };
+        findings.push(Finding::new(place, why, fix));
     }
     Ok(findings)
 }

@@ -1,8 +1,10 @@
 //! `copy` and `backup`: the whole ledger at once.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use acta_core::{Error, store};
+use acta_core::shelf::MemoryStore;
+use acta_core::{Error, Seeded, Store, SystemClock, store};
 use acta_store::Address;
 use anyhow::Result;
 
@@ -21,13 +23,23 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
         return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {from}")).into());
     }
     let source = settings.open_at(&from)?;
+    let names = (from.to_string(), to.to_string());
+    if args.give_up {
+        let target = to.exists().then(|| settings.open_at(&to)).transpose()?;
+        let none = MemoryStore::new(Arc::new(SystemClock), Box::new(Seeded::new(0)));
+        let target: &dyn Store = target.as_deref().unwrap_or(&none);
+        store::give_up_copy(source.as_ref(), target, (&names.0, &names.1)).await?;
+        printer.line(&format!("{from} takes writes again"))?;
+        printer.complain(&format!("throw {to} away: it is not whole"));
+        return Ok(Exit::Done);
+    }
     if !to.exists() {
         // A copy that is refused makes nothing.
         store::may_leave(source.as_ref(), settings.now()).await?;
     }
     let target = settings.open_at(&to)?;
-    let names = (from.to_string(), to.to_string());
-    let (namespaces, jobs) = store::copy(source.as_ref(), target.as_ref(), (&names.0, &names.1)).await?;
+    let copied = store::copy(source.as_ref(), target.as_ref(), (&names.0, &names.1), settings.now());
+    let (namespaces, jobs) = copied.await?;
     if printer.is_json() {
         printer.json(&serde_json::json!({ "from": names.0, "to": names.1, "namespaces": namespaces, "jobs": jobs }))?;
     } else {

@@ -1,33 +1,36 @@
-//! The books of a ledger in memory, behind the store's trait.
+//! A ledger in memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use acta_core::book::{Common, Contents};
-use acta_core::shelf::{Access, Keeper, Shared, Shelf};
-use acta_core::store::Finding;
-use acta_core::{Clock, Error, Namespace, Random, Result};
+use super::{Access, Keeper, Shared, Shelf};
+use crate::book::{Common, Contents};
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::name::Namespace;
+use crate::random::Random;
+use crate::store::Finding;
 
-/// A ledger in memory: the specification as a store.
+/// A ledger in memory: the specification as a store. It ends with its process.
 #[derive(Debug)]
-pub struct BookStore(Mutex<Shelf<Memory>>);
+pub struct MemoryStore(Mutex<Shelf<Memory>>);
 
-/// What it keeps.
+/// What a ledger in memory keeps.
 #[derive(Debug, Default)]
 pub struct Memory {
     books: BTreeMap<Namespace, Contents>,
     common: Common,
 }
 
-impl BookStore {
+impl MemoryStore {
     /// An empty ledger.
     pub fn new(clock: Arc<dyn Clock>, random: Box<dyn Random>) -> Self {
         Self(Mutex::new(Shelf::new(Memory::default(), clock, random)))
     }
 }
 
-impl Shared for BookStore {
+impl Shared for MemoryStore {
     type Keeper = Memory;
 
     async fn run<T: Send>(

@@ -1,7 +1,7 @@
 //! Whose turn it is to write, among processes.
 //!
-//! SQLite's write lock has no queue: whoever asks at the right moment gets it, so a process that commits without a
-//! pause starves the others. Here everybody who wants to write first takes the *turn*, an operating system lock on a
+//! A lock has no queue, be it SQLite's write lock or that of a folder: whoever asks at the right moment gets it, so a
+//! process that writes without a pause starves the others. Here everybody who wants to write first takes the *turn*, an operating system lock on a
 //! file of its own, and keeps it until the write lock is theirs. A process that has just committed finds the turn with
 //! the next one in line and waits like everybody else. The lock goes with its process. The turn is about fairness
 //! alone: where somebody who has it does not move, as a stopped process does, the others go on without it.
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use acta_core::{Error, Result};
 
 /// How long a write waits for the write lock before it gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it waits for its turn; after that it asks for the write lock out of turn.
 const COURTESY: Duration = Duration::from_secs(1);
 /// How long it sleeps between two looks.
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_micros(300);
 
 /// The lock that a process holds while it waits for the write lock.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     file: File,
     path: PathBuf,
     /// Somebody has it and does not move: nobody waits for it again until it is found free.
@@ -31,7 +31,7 @@ pub(super) struct Turn {
 
 impl Turn {
     /// The turn of the ledger in `ledger`: the file beside it that ends in `-turn`.
-    pub(super) fn of(ledger: &Path) -> Result<Self> {
+    pub(crate) fn of(ledger: &Path) -> Result<Self> {
         let mut name = ledger.as_os_str().to_owned();
         name.push("-turn");
         let path = PathBuf::from(name);
@@ -45,7 +45,7 @@ impl Turn {
     }
 
     /// Waits for the turn and keeps it while `wait` gets the write lock.
-    pub(super) fn take<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn take<T>(&self, wait: impl FnOnce() -> Result<T>) -> Result<T> {
         let file = &self.file;
         let start = Instant::now();
         loop {
@@ -73,7 +73,7 @@ impl Turn {
 }
 
 /// Called by SQLite while another connection holds the lock; true to look again.
-pub(super) fn look_again(looks: i32) -> bool {
+pub(crate) fn look_again(looks: i32) -> bool {
     std::thread::park_timeout(PAUSE);
     let most = PATIENCE.as_micros() / PAUSE.as_micros();
     u128::from(looks.unsigned_abs()) < most
