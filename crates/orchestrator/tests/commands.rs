@@ -262,12 +262,22 @@ fn a_ledger_is_copied_backed_up_and_looked_after() {
     run(1, &["doctor"]);
     run(0, &["jobs", "list", "--root", "new", "--provider", "sqlite"]);
     run(0, &["copy", "--from", "file:root", "--to", "sqlite:new/acta.db", "--json"]);
+    run(5, &["copy", "--from", "file:root", "--to", "sqlite:new/acta.db", "--give-up"]);
+    run(0, &["jobs", "list", "--root", "typo"]);
+    run(0, &["queues", "list", "--root", "new"]);
+    assert!(!desk.path().join("typo").exists(), "looking makes nothing");
     run(5, &["copy", "--from", "file:before", "--to", "sqlite:new/acta.db"]);
     run(1, &["doctor", "--root", "nowhere"]);
+    std::fs::write(desk.path().join("before/queues/hand.json"), "{\"items\": [{\"id\": \"x\", \"payload\": 1}]}")
+        .unwrap();
+    run(1, &["doctor", "--root", "before"]);
+    std::fs::remove_file(desk.path().join("before/queues/hand.json")).unwrap();
     let broken = desk.path().join("before/queues/inv.json");
     std::fs::write(&broken, "{\"items\": [\n  {\"id\": 7}]}").unwrap();
     run(1, &["doctor", "--root", "before"]);
     run(7, &["jobs", "list", "--root", "before"]);
+    run(7, &["jobs", "cancel", "--status", "queued", "--dry-run", "--root", "before"]);
+    run(7, &["jobs", "cancel", "--status", "queued", "--yes", "--root", "before"]);
     run(7, &["queues", "list", "--root", "before"]);
     run(7, &["queues", "show", "--root", "before", "--queue", "inv"]);
     run(7, &["buildout", "claim", "--root", "before", "--queue", "inv", "--robot", "r"]);
@@ -319,9 +329,16 @@ fn a_narrow_terminal_gets_a_block_a_row() {
     let binary = env!("CARGO_BIN_EXE_orchestrator");
     let line = format!("stty cols 40; {binary} --root root --provider {} jobs list", desk.provider());
     let mut script = std::process::Command::new("script");
-    let Ok(output) = script.args(["-qec", &line, "/dev/null"]).current_dir(desk.path()).output() else { return };
-    let text = String::from_utf8_lossy(&output.stdout).replace('\r', "");
+    let output = script.args(["-qec", &line, "/dev/null"]).current_dir(desk.path()).output();
+    let text = String::from_utf8_lossy(&output.unwrap().stdout).replace('\r', "");
     assert!(text.contains(&format!("ID          {id}\nSTATUS      queued\n")), "{text}");
+    // Where colours could be, they are wanted or not.
+    for (no_color, is_coloured) in [("", true), ("NO_COLOR=1 ", false)] {
+        let line = format!("TERM=xterm {no_color}{binary} jobs lst");
+        let mut script = std::process::Command::new("script");
+        let output = script.args(["-qec", &line, "/dev/null"]).env_remove("NO_COLOR").output().unwrap();
+        assert_eq!(output.stdout.contains(&0x1b), is_coloured, "{line}");
+    }
 }
 
 /// Killed while it adds a hundred thousand items: all of them are there, or none.
@@ -356,4 +373,7 @@ fn a_command_that_is_killed_while_it_adds_has_added_all_or_none() {
         }
     }
     println!("{outcomes:?}");
+    for provider in ["sqlite", "file"] {
+        assert!(outcomes.contains(&(provider, 0)), "a kill came before the end");
+    }
 }

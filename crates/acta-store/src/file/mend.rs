@@ -62,8 +62,8 @@ pub(super) fn number<'a>(
     }
     common.last_number = common.last_number.max(places.last().copied().unwrap_or_default());
     for (job, place) in jobs.into_iter().zip(places) {
-        if job.standing.place != place {
-            job.standing.place = place;
+        let had = std::mem::replace(&mut job.standing.place, place);
+        if had != place && had > 0 {
             mended.push(format!("{}: it was moved in the order", job.identity.id));
         }
     }
