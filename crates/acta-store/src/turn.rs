@@ -73,6 +73,7 @@ impl Turn {
 }
 
 /// Called by SQLite while another connection holds the lock; true to look again.
+#[cfg(feature = "sqlite")]
 pub(crate) fn look_again(looks: i32) -> bool {
     std::thread::park_timeout(PAUSE);
     let most = PATIENCE.as_micros() / PAUSE.as_micros();

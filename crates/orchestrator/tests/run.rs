@@ -220,14 +220,23 @@ fn c018_c023_a_job_longer_than_its_lease_runs_once() {
 
 /// Stops a process while it has no write under way: one that is stopped in the middle of a write keeps SQLite's lock.
 fn stop_between_writes(desk: &Desk, child: &Child) {
+    let stop = || {
+        signal(child, "-STOP");
+        let is_stopped = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T ");
+        while !is_stopped() {
+            std::thread::yield_now();
+        }
+    };
+    if desk.provider() == "file" {
+        let lock = std::fs::File::open(desk.path().join("root/.lock")).unwrap();
+        lock.lock().unwrap();
+        stop();
+        return;
+    }
     let lock = rusqlite::Connection::open(desk.path().join("root/acta.db")).unwrap();
     lock.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-    signal(child, "-STOP");
-    let is_stopped = || std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(") T ");
-    while !is_stopped() {
-        std::thread::yield_now();
-    }
+    stop();
     lock.execute_batch("COMMIT").unwrap();
 }
 

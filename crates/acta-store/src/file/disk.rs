@@ -8,20 +8,27 @@ use std::time::{Duration, Instant};
 use acta_core::{Error, Result};
 
 use crate::failpoint::failpoint;
+use crate::turn::PATIENCE;
 
-/// How long a change waits for the others before it gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long it sleeps between two looks. Only one looks at a time: the others wait for their turn.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The tick lock: whoever has it is the only one that changes files of this root. It goes with its process.
 #[derive(Debug)]
-pub(super) struct Tick(File);
+pub(super) struct Tick {
+    file: File,
+    since: Instant,
+}
 
 impl Tick {
     /// Where the lock of `root` is.
     pub(super) fn path(root: &Path) -> PathBuf {
         root.join(".lock")
+    }
+
+    /// For how long it is held.
+    pub(super) fn held_for(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Waits for the lock of `root`, a folder that is there.
@@ -33,7 +40,7 @@ impl Tick {
         let start = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self(file)),
+                Ok(()) => return Ok(Self { file, since: Instant::now() }),
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => std::thread::park_timeout(PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     let why = format!("another process has kept the lock for {} s", PATIENCE.as_secs());
@@ -48,7 +55,7 @@ impl Tick {
 impl Drop for Tick {
     fn drop(&mut self) {
         // It would go with the file's handle, too.
-        let _ = self.0.unlock();
+        let _ = self.file.unlock();
     }
 }
 

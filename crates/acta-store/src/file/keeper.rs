@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use acta_core::book::{Common, Contents};
 use acta_core::shelf::Keeper;
@@ -85,8 +86,16 @@ impl Files {
         Self { root, clock, turn: None, tick: None, common: None, seen: BTreeMap::new(), traffic: Traffic::default() }
     }
 
-    /// Does something that may change files, with the lock.
+    /// For how long this process has had the lock, if it has it.
+    pub(super) fn locked_for(&self) -> Option<Duration> {
+        self.tick.as_ref().map(Tick::held_for)
+    }
+
+    /// Takes the lock, if this process does not have it yet.
     pub(super) fn lock(&mut self) -> Result<()> {
+        if self.tick.is_some() {
+            return Ok(());
+        }
         disk::make_folder(&self.root)?;
         let turn = match self.turn.take() {
             Some(turn) => turn,

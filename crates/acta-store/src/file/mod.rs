@@ -16,6 +16,7 @@ mod text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use acta_core::random::Random;
 use acta_core::shelf::{Access, Shared, Shelf};
@@ -41,6 +42,12 @@ impl Default for Options {
 }
 
 type Work = Box<dyn FnOnce(&mut Shelf<Files>) + Send>;
+
+/// How long the lock is kept for the next call of a caller that has just been answered: a file that nobody else has
+/// changed need not be read anew.
+const LINGER: Duration = Duration::from_millis(2);
+/// How long it is kept at the most, so that other processes get their turn.
+const MOST_TIME: Duration = Duration::from_millis(100);
 
 /// A ledger in the files of a folder.
 #[derive(Debug)]
@@ -88,8 +95,15 @@ impl FileStore {
 }
 
 fn work(mut shelf: Shelf<Files>, receiver: &Receiver<Work>) {
-    while let Ok(work) = receiver.recv() {
+    let mut next = receiver.recv().ok();
+    while let Some(work) = next {
         work(&mut shelf);
+        let lingers = shelf.keeper.locked_for().is_some_and(|since| since < MOST_TIME);
+        next = if lingers { receiver.recv_timeout(LINGER).ok() } else { None };
+        if next.is_none() {
+            shelf.keeper.unlock();
+            next = receiver.recv().ok();
+        }
     }
 }
 
@@ -106,7 +120,6 @@ impl Shared for FileStore {
             // Who only looks needs no lock: a file is replaced as a whole.
             let is_ready = if access == Access::Change { shelf.keeper.lock() } else { Ok(()) };
             let answer = is_ready.and_then(|()| verb(shelf));
-            shelf.keeper.unlock();
             // The caller may have stopped waiting.
             let _ = sender.send(answer);
         };
