@@ -1,96 +1,19 @@
 //! A namespace as a text: the items as everybody sees them, and beside them what else the ledger keeps.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use acta_core::book::{Common, Contents};
 use acta_core::history::Entry;
-use acta_core::job::{KeyHold, Settled};
 use acta_core::rows::{KeyRecord, Lane, Queue};
-use acta_core::{Backoff, Item, Job, JobId, Json, Label, Name, Namespace, QueueSettings, Span, State, Timestamp};
+use acta_core::{Item, Job, JobId, Label, Namespace, QueueSettings, State, Timestamp};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::aside::{Aside, MOST_NUMBER};
 use super::line;
 use super::mend;
 use super::text::{self, Fields, Flaw, Members};
-
-/// What the ledger knows of an item and does not show in it; only what can't be told from the item itself.
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Aside {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) row: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) place: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) backoff: Option<Backoff>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) retention: Option<Span>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) prune_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) key_hold: Option<Hold>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) settled: Option<Mark>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) wait: Option<Name>,
-    #[serde(skip_serializing_if = "VecDeque::is_empty")]
-    pub(super) signals: VecDeque<(Name, Json)>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) steps: Vec<(String, Json)>,
-}
-
-/// How a job holds its deduplication key, where that is not until its tombstone expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Hold {
-    None,
-    WhileLive,
-    Kept,
-}
-
-impl From<KeyHold> for Hold {
-    fn from(hold: KeyHold) -> Self {
-        match hold {
-            KeyHold::None => Self::None,
-            KeyHold::WhileLive => Self::WhileLive,
-            KeyHold::Kept => Self::Kept,
-        }
-    }
-}
-
-impl From<Hold> for KeyHold {
-    fn from(hold: Hold) -> Self {
-        match hold {
-            Hold::None => Self::None,
-            Hold::WhileLive => Self::WhileLive,
-            Hold::Kept => Self::Kept,
-        }
-    }
-}
-
-/// How the last claim was settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Mark {
-    outcome: i64,
-    state: State,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    run_at: Option<Timestamp>,
-}
-
-impl From<Settled> for Mark {
-    fn from(Settled { mark, state, run_at }: Settled) -> Self {
-        Self { outcome: mark, state, run_at }
-    }
-}
-
-impl From<Mark> for Settled {
-    fn from(Mark { outcome: mark, state, run_at }: Mark) -> Self {
-        Self { mark, state, run_at }
-    }
-}
 
 /// A deduplication key's record.
 #[derive(Debug, Serialize, Deserialize)]
@@ -102,9 +25,6 @@ struct Key {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_at: Option<Timestamp>,
 }
-
-/// The highest number that is read: a count goes on from it, far below the end of all numbers.
-pub(super) const MOST_NUMBER: u64 = 1 << 60;
 
 /// What a file says, and what had to be completed in it, item by item: after a change by hand, or of an unfinished one.
 #[derive(Debug)]

@@ -12,9 +12,10 @@ use acta_core::store::{Finding, Openness};
 use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::aside::MOST_NUMBER;
 use super::backup;
 use super::disk::{self, Tick, unavailable};
-use super::document::{self, MOST_NUMBER, Read};
+use super::document::{self, Read};
 use super::text::{self, Flaw};
 use crate::turn::Turn;
 

@@ -6,7 +6,7 @@ use acta_core::rows::Queue;
 use acta_core::{Detail, Family, Identity, Job, JobId, Json, Name, Span, Standing, State, Timestamp};
 use serde::Deserialize;
 
-use super::document::Aside;
+use super::aside::Aside;
 use super::text::{self, Fields, Flaw};
 
 #[derive(Deserialize)]
@@ -133,8 +133,8 @@ fn max_attempts(family: Family, text: &str, fields: &mut Fields<'_>) -> Result<u
 fn number(text: &str, fields: &mut Fields<'_>, name: &str) -> Result<u64, Flaw> {
     let Some(part) = fields.take(text, name)? else { return Ok(0) };
     let number = text::read(text, part)?;
-    if number > super::document::MOST_NUMBER {
-        return Err(Flaw::at(text, part, format!("{name} {number} is more than {}", super::document::MOST_NUMBER)));
+    if number > super::aside::MOST_NUMBER {
+        return Err(Flaw::at(text, part, format!("{name} {number} is more than {}", super::aside::MOST_NUMBER)));
     }
     Ok(number)
 }

@@ -8,7 +8,7 @@ use acta_core::rows::{KeyRecord, Lane};
 use acta_core::rules::digest;
 use acta_core::{Job, JobId, Label, Namespace, State, Timestamp};
 
-use super::document::Aside;
+use super::aside::Aside;
 
 /// Above this, a number in a foreign id is taken for chance.
 const MOST_ROW: u64 = 1 << 48;

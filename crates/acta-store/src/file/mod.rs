@@ -5,6 +5,7 @@
 //! file, writes it anew beside the old one and lets it take its place. It is for small queues: every call reads its whole
 //! file.
 
+mod aside;
 mod backup;
 mod disk;
 mod document;

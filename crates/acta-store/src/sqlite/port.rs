@@ -7,7 +7,7 @@ use std::path::Path;
 use acta_core::book::{Common, Contents};
 use acta_core::job::LaneNumber;
 use acta_core::rows::{KeyRecord, Rows};
-use acta_core::store::{Evidence, Finding, Mark, Openness, Parcel};
+use acta_core::store::{Evidence, Finding, Mark, Parcel};
 use acta_core::{Detail, Error, Job, JobId, Json, Label, Name, Namespace, Result, Timestamp};
 use rusqlite::Row;
 
@@ -67,7 +67,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<(Label, KeyRecord)> {
 
 fn common(session: &mut Session<'_>) -> Result<Common> {
     let mut common = Common::default();
-    common.openness = openness(session.db)?;
+    common.openness = session.openness()?;
     common.last_number = session.last_number()?;
     let read = |row: &Row<'_>| row.get::<_, String>(0);
     for name in session.db.all(statement!("names"), [], read)? {
@@ -78,13 +78,6 @@ fn common(session: &mut Session<'_>) -> Result<Common> {
         common.add_name(&name);
     }
     Ok(common)
-}
-
-/// Whether the ledger takes writes.
-pub(super) fn openness(db: &Db) -> Result<Openness> {
-    let text: Option<String> = db.first(statement!("openness"), [], |row| row.get(0))?;
-    let text = text.ok_or_else(|| db.unreadable("acta_ledger", "has no row"))?;
-    serde_json::from_str(&text).map_err(|fault| db.unreadable("acta_ledger", fault))
 }
 
 /// Takes a step of a copy.
@@ -98,7 +91,7 @@ pub(super) fn mark(session: &mut Session<'_>, mark: &Mark, now: Timestamp) -> Re
             evidence.held = db.first::<(JobId, _)>(statement!("held"), (ns, now.as_millis()), held)?;
         }
     }
-    let before = openness(db)?;
+    let before = session.openness()?;
     let after = before.after(mark, &evidence, db.place())?;
     if after != before {
         let text = serde_json::to_string(&after).map_err(|fault| db.unreadable("acta_ledger", fault))?;
@@ -110,7 +103,7 @@ pub(super) fn mark(session: &mut Session<'_>, mark: &Mark, now: Timestamp) -> Re
 
 /// Takes in a part of a copy.
 pub(super) fn import(session: &mut Session<'_>, parcel: &Parcel) -> Result<()> {
-    openness(session.db)?.check_arriving(session.db.place())?;
+    session.openness()?.check_arriving(session.db.place())?;
     for name in parcel.common.names() {
         session.ensure_name(name)?;
     }

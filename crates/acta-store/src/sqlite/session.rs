@@ -12,7 +12,6 @@ use rusqlite::Row;
 
 use super::codec;
 use super::connection::{Db, statement};
-use super::port;
 use super::rows::SqlRows;
 use super::standings::Standings;
 
@@ -253,11 +252,18 @@ impl<'a> Session<'a> {
         self.memory.last_number = Some(last);
     }
 
+    /// Whether the ledger takes writes.
+    pub(super) fn openness(&self) -> Result<Openness> {
+        let text: Option<String> = self.db.first(statement!("openness"), [], |row| row.get(0))?;
+        let text = text.ok_or_else(|| self.db.unreadable("acta_ledger", "has no row"))?;
+        serde_json::from_str(&text).map_err(|fault| self.db.unreadable("acta_ledger", fault))
+    }
+
     /// Refuses a write into a ledger that takes none.
     pub(super) fn check_open(&mut self) -> Result<()> {
         let openness = match self.memory.openness.take() {
             Some(openness) => openness,
-            None => port::openness(self.db)?,
+            None => self.openness()?,
         };
         openness.check(self.db.place())?;
         self.memory.openness = Some(openness);
