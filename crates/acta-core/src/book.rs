@@ -357,6 +357,11 @@ impl Rows for Book {
         Ok(over.into_iter().take(limit).map(row_and_standing).collect())
     }
 
+    fn last_hold(&mut self, lane: Option<&Label>) -> Result<Option<Entry>> {
+        let is_it = |entry: &&Entry| entry.row.is_none() && entry.lane.as_ref() == lane;
+        Ok(self.contents.history.iter().rev().find(is_it).cloned())
+    }
+
     fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
         let is_behind = |(name, _): &(&Label, &LaneNumber)| after.is_none_or(|after| *name > after);
         let wanted = self.lane_numbers.iter().filter(is_behind);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::clock::Timestamp;
+use crate::history::Entry;
 use crate::id::JobId;
 use crate::name::Label;
 use crate::state::State;
@@ -92,7 +93,43 @@ pub struct LaneView {
     pub live: u64,
     /// No claims and reclaims.
     pub paused: bool,
+    /// Who paused it, if it is paused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// Its head: who holds the lane up, if anybody does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<Blocker>,
+}
+
+/// A pause of a queue or a lane, as the record has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// Since when.
+    pub since: Timestamp,
+    /// Who.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Label>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl std::fmt::Display for Pause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "paused since {}", self.since)?;
+        if let Some(actor) = &self.actor {
+            write!(f, " by {}", actor.as_str())?;
+        }
+        match &self.reason {
+            Some(reason) => write!(f, " ({reason})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<&Entry> for Pause {
+    fn from(entry: &Entry) -> Self {
+        Self { since: entry.at, actor: entry.actor.clone(), reason: entry.reason.clone() }
+    }
 }

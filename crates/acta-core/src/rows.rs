@@ -115,6 +115,8 @@ pub trait Rows {
     /// Ended jobs whose [`Standing::prune_at`] is not after `now`, oldest first.
     fn prunable(&mut self, now: Timestamp, limit: usize) -> Result<Vec<(u64, Standing)>>;
 
+    /// The last pause or resume of a lane, or of the namespace, in the record.
+    fn last_hold(&mut self, lane: Option<&Label>) -> Result<Option<Entry>>;
     /// Lanes by name, from after `after` on.
     fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>>;
     /// The lane of this name.

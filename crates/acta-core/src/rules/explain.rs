@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use super::Rules;
 use super::due::judge;
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::explain::{Blocker, Explanation, Reason};
 use crate::id::JobId;
@@ -55,9 +56,9 @@ impl<R: Rows> Rules<'_, R> {
                 "the head of its lane is {id}: `jobs explain {id}` tells what holds that one, `jobs cancel {id}` lets the lane go on"
             );
             if lane.paused {
-                told.advice = format!("{}; {id} is its head", self.resume_lane(&lane.name));
+                told.advice = format!("{}; {id} is its head", self.resume_lane(&lane.name)?.1);
             } else if self.rows.queue().paused {
-                told.advice = format!("{}; {id} is the head of its lane", self.resume_queue());
+                told.advice = format!("{}; {id} is the head of its lane", self.resume_queue()?.1);
             }
             told.until = blocker.until;
             told.blocker = Some(blocker);
@@ -77,10 +78,10 @@ impl<R: Rows> Rules<'_, R> {
         } else if standing.lane_paused {
             told.reason = Reason::LanePaused;
             let lane = self.rows.identity(row)?.lane.unwrap_or_else(|| Label::trusted("?"));
-            told.advice = self.resume_lane(&lane);
+            (told.since, told.advice) = self.resume_lane(&lane)?;
         } else if self.rows.queue().paused {
             told.reason = Reason::QueuePaused;
-            told.advice = self.resume_queue();
+            (told.since, told.advice) = self.resume_queue()?;
         } else if standing.state == State::Waiting && standing.wait_until.is_none_or(|at| at > self.now) {
             let signal = self.rows.detail(row)?.wait;
             told.reason = Reason::WaitingForSignal;
@@ -104,14 +105,22 @@ impl<R: Rows> Rules<'_, R> {
         Ok(())
     }
 
-    fn resume_lane(&self, lane: &Label) -> String {
-        let (lane, flag) = (shell_word(lane.as_str()), self.rows.queue().namespace.flag());
-        format!("its lane is paused; `lanes resume {lane} {flag}` lets it go on")
+    /// Since when a lane is paused, and how it goes on.
+    fn resume_lane(&mut self, lane: &Label) -> Result<(Option<Timestamp>, String)> {
+        let (word, flag) = (shell_word(lane.as_str()), self.rows.queue().namespace.flag());
+        let pause = self.pause(Some(lane))?;
+        let told = pause.as_ref().map_or_else(|| "paused".into(), ToString::to_string);
+        let advice = format!("its lane is {told}; `lanes resume {word} {flag}` lets it go on");
+        Ok((pause.map(|pause| pause.since), advice))
     }
 
-    fn resume_queue(&self) -> String {
-        let namespace = &self.rows.queue().namespace;
-        format!("{namespace} is paused; `queues resume {}` lets it go on", namespace.flag())
+    /// Since when the queue is paused, and how it goes on.
+    fn resume_queue(&mut self) -> Result<(Option<Timestamp>, String)> {
+        let namespace = self.rows.queue().namespace.clone();
+        let pause = self.pause(None)?;
+        let told = pause.as_ref().map_or_else(|| "paused".into(), ToString::to_string);
+        let advice = format!("{namespace} is {told}; `queues resume {}` lets it go on", namespace.flag());
+        Ok((pause.map(|pause| pause.since), advice))
     }
 
     /// The job that the next claim takes: the first of the candidates and of what that claim would bring in.

@@ -2,7 +2,8 @@
 
 use super::Rules;
 use crate::error::Result;
-use crate::explain::LaneView;
+use crate::explain::{LaneView, Pause};
+use crate::name::Label;
 use crate::rows::Rows;
 use crate::store::LaneFilter;
 
@@ -19,8 +20,14 @@ impl<R: Rows> Rules<'_, R> {
                 Some((row, standing)) => Some(self.blocker(row, &standing)?),
                 None => None,
             };
-            views.push(LaneView { name: lane.name, live: lane.live, paused: lane.paused, head });
+            let pause = if lane.paused { self.pause(Some(&lane.name))? } else { None };
+            views.push(LaneView { name: lane.name, live: lane.live, paused: lane.paused, pause, head });
         }
         Ok(views)
+    }
+
+    /// Who paused the lane, or the namespace, when and why.
+    pub fn pause(&mut self, lane: Option<&Label>) -> Result<Option<Pause>> {
+        Ok(self.rows.last_hold(lane)?.as_ref().map(Pause::from))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::book::{Book, Common, Contents};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::explain::{Explanation, LaneView};
+use crate::explain::{Explanation, LaneView, Pause};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::job::Job;
@@ -320,6 +320,11 @@ impl<K: Keeper> Shelf<K> {
                 Ok(None) => {}
                 Ok(Some(mut book)) => {
                     let tallies = book.tallies()?;
+                    if book.queue().paused
+                        && let Some(entry) = book.last_hold(None)?
+                    {
+                        overview.pauses.insert(namespace.clone(), Pause::from(&entry));
+                    }
                     overview.queues.push((book.queue().clone(), tallies));
                     self.keeper.put_back(book.into_contents());
                 }

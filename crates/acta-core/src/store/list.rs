@@ -1,7 +1,10 @@
 //! Looking at jobs.
 
+use std::collections::BTreeMap;
+
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::explain::Pause;
 use crate::job::Job;
 use crate::name::{Family, Label, Namespace};
 use crate::rows::{Queue, Tallies};
@@ -107,6 +110,8 @@ impl LaneFilter {
 pub struct Overview {
     /// Each with its counts, by path.
     pub queues: Vec<(Queue, Tallies)>,
+    /// Who paused those that are paused.
+    pub pauses: BTreeMap<Namespace, Pause>,
     /// Namespaces that can't be read, and why.
     pub unreadable: Vec<Error>,
 }

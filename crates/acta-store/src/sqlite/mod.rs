@@ -16,14 +16,14 @@ mod standings;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use acta_core::explain::{Explanation, LaneView};
+use acta_core::explain::{Explanation, LaneView, Pause};
 use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
     Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rows, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
 
 pub use connection::Synchronous;
@@ -257,13 +257,19 @@ impl Store for SqliteStore {
         self.reader
             .run(move |session| {
                 let rows = session.db.all(statement!("namespaces"), [], session::queue_columns)?;
-                let mut queues = Vec::with_capacity(rows.len());
+                let mut overview = Overview::default();
                 for columns in rows {
                     let (ns, queue) = session.queue_of(columns)?;
-                    let tallies = acta_core::Rows::tallies(&mut SqlRows::new(session, ns, queue.clone()))?;
-                    queues.push((queue, tallies));
+                    let mut rows = SqlRows::new(session, ns, queue.clone());
+                    let tallies = rows.tallies()?;
+                    if queue.paused
+                        && let Some(entry) = rows.last_hold(None)?
+                    {
+                        overview.pauses.insert(queue.namespace.clone(), Pause::from(&entry));
+                    }
+                    overview.queues.push((queue, tallies));
                 }
-                Ok(Overview { queues, unreadable: Vec::new() })
+                Ok(overview)
             })
             .await
     }

@@ -9,7 +9,7 @@ use super::connection::{Db, Statement, Synchronous, find_of, statement, update_o
 use super::migrate;
 
 /// The statements of claims, settles, recover and prune, and whatever else reads or writes jobs.
-const STATEMENTS: [Statement; 59] = [
+const STATEMENTS: [Statement; 60] = [
     statement!("add_count"),
     statement!("add_foreign"),
     statement!("add_lane"),
@@ -50,6 +50,7 @@ const STATEMENTS: [Statement; 59] = [
     statement!("lane_numbered"),
     statement!("lanes"),
     statement!("lapsed"),
+    statement!("last_hold"),
     statement!("last_number"),
     statement!("locate"),
     statement!("locate_foreign"),

@@ -343,6 +343,10 @@ impl Rows for SqlRows<'_, '_> {
         self.standings(statement!("prunable"), (self.ns, now.as_millis(), count_of(limit)))
     }
 
+    fn last_hold(&mut self, lane: Option<&Label>) -> Result<Option<Entry>> {
+        self.session.db.first(statement!("last_hold"), (self.ns, lane.map(Label::as_str)), codec::entry)
+    }
+
     fn lanes(&mut self, after: Option<&Label>, limit: usize) -> Result<Vec<Lane>> {
         let params = (self.ns, after.map_or("", Label::as_str), count_of(limit));
         self.session.db.all(statement!("lanes"), params, codec::lane)

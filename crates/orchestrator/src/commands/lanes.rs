@@ -84,7 +84,7 @@ async fn show(settings: &Settings, printer: &Printer, args: &LaneArgs) -> Result
         }
         return Ok(Exit::Done);
     }
-    let paused = if view.paused { ", paused" } else { "" };
+    let paused = view.pause.as_ref().map(|pause| format!(", {pause}")).unwrap_or_default();
     printer.complain(&format!("live items: {}{paused}", view.live));
     let row = |found: &Found| {
         let standing = &found.job.standing;

@@ -93,7 +93,10 @@ async fn show(settings: &Settings, printer: &Printer, args: &QueueArgs) -> Resul
     }
     let line = |name: &str, value: &str| printer.line(&format!("{name:<12} {value}"));
     line("queue", &namespace.to_string())?;
-    line("paused", if queue.paused { "yes" } else { "no" })?;
+    match overview.pauses.get(&namespace) {
+        Some(pause) => line("is", &pause.to_string())?,
+        None => line("is", if queue.paused { "paused" } else { "open" })?,
+    }
     if let Some(lease) = queue.settings.lease {
         line("lease", &lease.to_string())?;
     }

@@ -159,6 +159,8 @@ CREATE TABLE acta_events (
     exception TEXT
 ) STRICT;
 CREATE INDEX acta_events_job ON acta_events (job, event) WHERE job IS NOT NULL;
+-- Pauses of namespaces and lanes.
+CREATE INDEX acta_events_queue ON acta_events (ns, lane, event) WHERE job IS NULL;
 
 CREATE TABLE acta_signals (
     signal  INTEGER PRIMARY KEY,
