@@ -83,6 +83,7 @@ macro_rules! conformance {
                 a_paused_job_is_no_candidate_and_keeps_state_and_place,
                 restart_begins_anew_at_the_end,
                 restart_is_refused_while_another_live_job_has_the_key,
+                a_pause_tells_since_when_by_whom_and_why,
                 a_restart_leaves_the_key_to_whoever_has_it,
                 definitions_and_reasons_are_bounded,
                 explain_sees_what_the_next_claim_would_see,

@@ -2,7 +2,7 @@
 
 use acta_core::explain::Reason;
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Define, Failure, Hold, JobFilter, NewJob, Operation, Outcome};
+use acta_core::store::{Action, Define, Failure, Hold, JobFilter, LaneFilter, NewJob, Operation, Outcome};
 use acta_core::{Definition, Name, QueueSettings, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job, with_key};
@@ -164,6 +164,37 @@ pub async fn a_restart_leaves_the_key_to_whoever_has_it(desk: Desk) {
     desk.done(Q, &job).await;
     let told = desk.try_add(Q, vec![with_key("k")]).await.unwrap().remove(0);
     assert_eq!((told.id, told.created), (second, false));
+}
+
+/// A pause is told by whoever is asked about it: the queue, the lane, a job that waits for it.
+pub async fn a_pause_tells_since_when_by_whom_and_why(desk: Desk) {
+    let id = desk.add_one(Q, in_lane("a")).await;
+    let hold = |lane: Option<&str>, paused, actor: &str| Hold {
+        namespace: namespace(Q),
+        lane: lane.map(label),
+        paused,
+        actor: Some(label(actor)),
+        reason: Some(format!("{actor}'s reason")),
+    };
+    desk.store.hold(hold(None, true, "ann")).await.unwrap();
+    desk.pass(1);
+    desk.store.hold(hold(Some("a"), true, "bob")).await.unwrap();
+    let overview = desk.store.queues().await.unwrap();
+    let pause = &overview.pauses[&namespace(Q)];
+    assert_eq!(
+        (pause.since, &pause.actor, pause.reason.as_deref()),
+        (Desk::at(0), &Some(label("ann")), Some("ann's reason"))
+    );
+    let lane = desk.store.lanes(LaneFilter::all(namespace(Q))).await.unwrap().remove(0);
+    let pause = lane.pause.unwrap();
+    assert_eq!((pause.since, pause.actor), (Desk::at(1), Some(label("bob"))));
+    let told = desk.store.explain(id.clone()).await.unwrap();
+    assert!(told.since == Some(Desk::at(1)) && told.advice.contains("by bob (bob's reason)"), "{told:?}");
+    desk.store.hold(hold(Some("a"), false, "bob")).await.unwrap();
+    let told = desk.store.explain(id).await.unwrap();
+    assert!(told.since == Some(Desk::at(0)) && told.advice.contains("by ann (ann's reason)"), "{told:?}");
+    desk.store.hold(hold(None, false, "ann")).await.unwrap();
+    assert!(desk.store.queues().await.unwrap().pauses.is_empty());
 }
 
 /// What no job could be run with is refused when it is defined, and a reason is a line.
