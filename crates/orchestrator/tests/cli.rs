@@ -12,40 +12,29 @@ fn told(desk: &Desk, arguments: &[&str]) -> String {
     steady(&text, desk)
 }
 
+/// The commands that a help page names.
+fn commands_of(help: &str) -> Vec<String> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let name =
+        |line: &str| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()).map(ToOwned::to_owned);
+    listed.filter_map(name).collect()
+}
+
 #[test]
 fn help_is_written_down() {
     let desk = Desk::new();
     let mut text = String::new();
-    for arguments in [
-        &["--help"][..],
-        &["run", "--help"],
-        &["jobs", "--help"],
-        &["jobs", "list", "--help"],
-        &["jobs", "cancel", "--help"],
-        &["jobs", "signal", "--help"],
-        &["buildout", "--help"],
-        &["buildout", "add", "--help"],
-        &["buildout", "claim", "--help"],
-        &["buildout", "heartbeat", "--help"],
-        &["buildout", "progress", "--help"],
-        &["buildout", "complete", "--help"],
-        &["buildout", "fail", "--help"],
-        &["buildout", "release", "--help"],
-        &["lanes", "--help"],
-        &["lanes", "list", "--help"],
-        &["lanes", "skip", "--help"],
-        &["queues", "--help"],
-        &["queues", "pause", "--help"],
-        &["copy", "--help"],
-        &["backup", "--help"],
-        &["doctor", "--help"],
-        &["config", "show", "--help"],
-        &["completions", "--help"],
-        &["man", "--help"],
-    ] {
-        text.push_str(&told(&desk, arguments).replace(&format!("{}/root", "[folder]"), "[root]"));
+    let mut waiting: std::collections::VecDeque<Vec<String>> = [Vec::new()].into();
+    let mut pages = 0;
+    while let Some(path) = waiting.pop_front() {
+        let arguments: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let page = told(&desk, &arguments).replace(&format!("{}/root", "[folder]"), "[root]");
+        waiting.extend(commands_of(&page).into_iter().map(|command| [path.clone(), vec![command]].concat()));
+        text.push_str(&page);
         text.push('\n');
+        pages += 1;
     }
+    assert!(pages >= 40, "{pages}");
     insta::assert_snapshot!("help", text);
 }
 

@@ -112,6 +112,17 @@ fn items_are_added_claimed_and_settled() {
     run(0, &["buildout", "fail", "{3}", "--robot", "o'brien \"2\"", "--reason", "rejected", "--business", "--json"]);
     run(5, &["buildout", "release", "{2}", "--robot", "r1"]);
     run(6, &["buildout", "complete", "nobody-item-x-1", "--robot", "r1"]);
+    run(6, &["jobs", "logs", "{0}"]);
+    run(0, &["buildout", "add", inv[0], inv[1]]);
+    run(0, &["buildout", "claim", inv[0], inv[1], "--robot", "r3", "--json"]);
+    run(0, &["buildout", "start", "{5}", "--robot", "r3", "--json"]);
+    run(0, &["buildout", "progress", "{5}", "--robot", "r3", "half", "--json"]);
+    run(0, &["jobs", "cancel", "{5}", "--json"]);
+    run(0, &["jobs", "list", "--status", "claimed"]);
+    run(0, &["buildout", "heartbeat", "{5}", "--robot", "r3"]);
+    run(0, &["jobs", "explain", "{5}", "--json"]);
+    run(0, &["buildout", "complete", "{5}", "--robot", "r3", "--json"]);
+    run(0, &["buildout", "list", inv[0], inv[1], "--json", "--limit", "1"]);
     both.items_are_the_same();
     insta::assert_snapshot!("buildout", both.text);
 }
