@@ -8,5 +8,5 @@ acta_testkit::conformance!(crate::common::sqlite);
 #[test]
 fn random_operations_leave_the_same_ledger_as_the_specification() {
     let cases = if std::env::var_os("ACTA_LONG").is_some() { 3_000 } else { 150 };
-    acta_testkit::model::compare(common::sqlite, cases, 60);
+    acta_testkit::model::compare(&[common::sqlite], cases, 60);
 }

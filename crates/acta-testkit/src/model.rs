@@ -172,10 +172,10 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..most)
 }
 
-/// Runs random sequences through the specification and the provider; `cases` of them, of at most `most` steps.
+/// Runs random sequences through the specification and all of the providers; `cases` of them, of at most `most` steps.
 ///
 /// A difference panics with the shortest sequence that shows it and the seed that it came from.
-pub fn compare(provider: Provider, cases: u32, most: usize) {
+pub fn compare(providers: &[Provider], cases: u32, most: usize) {
     let seed = std::env::var("ACTA_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()) ^ 0x5eed);
     println!("seed {seed}: ACTA_SEED={seed} runs the same sequences again");
@@ -184,33 +184,39 @@ pub fn compare(provider: Provider, cases: u32, most: usize) {
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let random = proptest::test_runner::TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, random);
-    let outcome = runner.run(&steps(most), |steps| block_on(run(provider, &steps)).map_err(TestCaseError::fail));
+    let outcome = runner.run(&steps(most), |steps| block_on(run(providers, &steps)).map_err(TestCaseError::fail));
     if let Err(fault) = outcome {
         panic!("seed {seed}: {fault}");
     }
 }
 
-async fn run(provider: Provider, steps: &[Step]) -> Result<(), String> {
-    let (model, tested) = (Desk::open(book), Desk::open(provider));
+async fn run(providers: &[Provider], steps: &[Step]) -> Result<(), String> {
+    let model = Desk::open(book);
+    let tested: Vec<Desk> = providers.iter().map(|provider| Desk::open(*provider)).collect();
     let mut before = seen(&model).await;
     for (index, step) in steps.iter().enumerate() {
         let answer = without_lane_numbers(&apply(&model, step).await);
-        let other = without_lane_numbers(&apply(&tested, step).await);
-        if answer != other {
-            return Err(format!("step {index} {step:?}\n  specification: {answer}\n  provider:      {other}"));
-        }
-        let (whole, other) = (seen(&model).await, seen(&tested).await);
-        if whole != other {
-            return Err(format!("after step {index} {step:?}\n{}", difference(&whole, &other)));
+        let whole = seen(&model).await;
+        for (number, tested) in tested.iter().enumerate() {
+            let other = without_lane_numbers(&apply(tested, step).await);
+            if answer != other {
+                return Err(format!(
+                    "step {index} {step:?}\n  specification: {answer}\n  provider {number}:    {other}"
+                ));
+            }
+            let other = seen(tested).await;
+            if whole != other {
+                return Err(format!("after step {index} {step:?}, provider {number}\n{}", difference(&whole, &other)));
+            }
+            let wrong = violations(tested.store.as_ref()).await.map_err(|fault| fault.to_string())?;
+            if !wrong.is_empty() {
+                return Err(format!("after step {index} {step:?}, provider {number}: {wrong:?}"));
+            }
         }
         if is_refusal(&answer) && !matches!(step, Step::Pass(_)) && whole != before {
             return Err(format!("step {index} {step:?} was refused with {answer}, and yet changed something"));
         }
         before = whole;
-        let wrong = violations(tested.store.as_ref()).await.map_err(|fault| fault.to_string())?;
-        if !wrong.is_empty() {
-            return Err(format!("after step {index} {step:?}: {wrong:?}"));
-        }
     }
     Ok(())
 }
