@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Name};
-use crate::policy::{Backoff, Span};
+use crate::policy::{Backoff, QueueSettings, RETENTION, Span};
 use crate::state::State;
 use crate::transition::{Effect, Step};
 
@@ -254,6 +254,12 @@ impl Standing {
                 false
             }
         }
+    }
+
+    /// From when on it may be pruned after an end at `ended`: its own retention, else its queue's, else the default.
+    pub fn pruned_from(&self, settings: &QueueSettings, ended: Timestamp) -> Timestamp {
+        let retention = self.retention.or(settings.retention).unwrap_or(RETENTION);
+        ended.plus_ms(retention.as_millis())
     }
 
     /// What it counts as: its state, with business failures apart.

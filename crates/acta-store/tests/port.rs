@@ -374,13 +374,20 @@ fn an_unfinished_copy_can_be_given_up() {
             // Nobody opens a half copy by taking its mark back.
             target.mark(Mark::Withdrawn).await.unwrap();
             assert!(add(&*target, vec![numbered(2)]).await.unwrap_err().is_closed());
-            give_up_copy(&*source, &*target, (from, to)).await.unwrap();
+            give_up_copy(&*source, Some(&*target), (from, to)).await.unwrap();
             add(&*source, vec![numbered(2)]).await.unwrap();
             assert!(add(&*target, vec![numbered(2)]).await.unwrap_err().is_closed());
         });
+        let fault = block_on(give_up_copy(&*source, None, (from, to))).unwrap_err();
+        assert!(fault.is_closed() && fault.to_string().contains("nothing to give up"), "{fault}");
         desk.copy(from, "whole").unwrap();
-        let fault = block_on(give_up_copy(&*source, &*desk.open("whole"), (from, "whole"))).unwrap_err();
-        assert!(fault.is_closed() && fault.to_string().contains("was finished"), "{fault}");
+        // Neither while the jobs are there, nor when they have gone on from there.
+        for _ in 0..2 {
+            let fault = block_on(give_up_copy(&*source, Some(&*desk.open("whole")), (from, "whole"))).unwrap_err();
+            assert!(fault.is_closed() && fault.to_string().contains("is no unfinished copy"), "{fault}");
+            desk.copy("whole", "further.db").unwrap();
+        }
+        assert!(block_on(add(&*source, vec![numbered(3)])).unwrap_err().is_closed());
     }
 }
 

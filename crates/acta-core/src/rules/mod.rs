@@ -25,7 +25,6 @@ use crate::job::LaneNumber;
 use crate::job::{Detail, Exception, Facts, FailureKind, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::Label;
-use crate::policy::RETENTION;
 use crate::random::Random;
 use crate::rows::Rows;
 use crate::transition::{Effect, Event, transition};
@@ -102,8 +101,7 @@ impl<'a, R: Rows> Rules<'a, R> {
 
     /// What an end does besides the state: the retention starts, a key held while live is freed, the lane is left.
     fn finish(&mut self, row: u64, standing: &mut Standing) -> Result<Option<LaneNumber>> {
-        let retention = standing.retention.or(self.rows.queue().settings.retention).unwrap_or(RETENTION);
-        standing.prune_at = Some(self.now.plus_ms(retention.as_millis()));
+        standing.prune_at = Some(standing.pruned_from(&self.rows.queue().settings, self.now));
         if standing.key_hold == KeyHold::WhileLive {
             let identity = self.rows.identity(row)?;
             if let Some(key) = identity.dedup_key

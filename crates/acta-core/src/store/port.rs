@@ -109,11 +109,11 @@ impl Openness {
             (Self::Arriving { from }, Mark::Arriving { from: again }) if from == again => Ok(self.clone()),
             (Self::Arriving { from }, Mark::Arrived) => Ok(Self::Arrived { from: from.clone() }),
             (Self::Arriving { .. }, Mark::Withdrawn) if !evidence.is_used => Ok(Self::Open),
-            (Self::Arriving { .. }, Mark::Withdrawn) => Ok(self.clone()),
             (Self::Moved { to }, Mark::Staying { to: again }) if to == again => Ok(Self::Open),
-            (Self::Open | Self::Arrived { .. }, Mark::Arrived | Mark::Withdrawn | Mark::Staying { .. }) => {
-                Ok(self.clone())
+            (Self::Open | Self::Arrived { .. }, Mark::Staying { to }) => {
+                refuse(format!("was not copied to {to}: there is nothing to give up"))
             }
+            (Self::Open | Self::Arrived { .. }, Mark::Arrived) | (_, Mark::Withdrawn) => Ok(self.clone()),
             (Self::Moved { .. } | Self::Arriving { .. }, _) => {
                 self.check(place)?;
                 Ok(self.clone())
@@ -211,11 +211,20 @@ pub async fn copy(from: &dyn Store, to: &dyn Store, names: (&str, &str), now: Ti
     Ok((overview.queues.len(), usize::try_from(jobs).unwrap_or(usize::MAX)))
 }
 
-/// Gives an unfinished copy up: the source takes writes again. The target is to be thrown away.
-pub async fn give_up_copy(from: &dyn Store, to: &dyn Store, names: (&str, &str)) -> Result<()> {
-    if openness(to).await? == (Openness::Arrived { from: names.0.to_owned() }) {
-        let why = "has all of it: the copy was finished, and work goes on there".into();
-        return Err(Error::Closed { place: names.1.to_owned(), why });
+/// Gives an unfinished copy up: the source takes writes again. The target, where there is one, is to be thrown away.
+///
+/// Only a target that is not whole lets it: from any other the jobs may be handed out, or have gone on from there.
+pub async fn give_up_copy(from: &dyn Store, to: Option<&dyn Store>, names: (&str, &str)) -> Result<()> {
+    if let Some(to) = to {
+        let is_unfinished = match openness(to).await? {
+            Openness::Arriving { from } => from == names.0,
+            Openness::Open => to.queues().await?.queues.is_empty(),
+            Openness::Moved { .. } | Openness::Arrived { .. } => false,
+        };
+        if !is_unfinished {
+            let why = format!("is no unfinished copy of {}: its jobs may be at work there, or have gone on", names.0);
+            return Err(Error::Closed { place: names.1.to_owned(), why });
+        }
     }
     from.mark(Mark::Staying { to: names.1.to_owned() }).await
 }

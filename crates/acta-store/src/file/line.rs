@@ -1,7 +1,7 @@
 //! An item of a file: from the members that everybody sees to the job, and what has to stand aside.
 
 use acta_core::job::{Exception, FailureKind, KeyHold, Settled};
-use acta_core::policy::{DEFAULT_PRIORITY, MOST_PRIORITY, RETENTION};
+use acta_core::policy::{DEFAULT_PRIORITY, MOST_PRIORITY};
 use acta_core::rows::Queue;
 use acta_core::{Detail, Family, Identity, Job, JobId, Json, Name, Span, Standing, State, Timestamp};
 use serde::Deserialize;
@@ -216,8 +216,7 @@ fn agree(queue: &Queue, job: &mut Job, now: Timestamp) {
 
 /// When a finished job may go, if nothing else was said at its end.
 fn prune_at(queue: &Queue, standing: &Standing) -> Option<Timestamp> {
-    let retention = standing.retention.or(queue.settings.retention).unwrap_or(RETENTION);
-    standing.finished_at.map(|at| at.plus_ms(retention.as_millis()))
+    standing.finished_at.map(|at| standing.pruned_from(&queue.settings, at))
 }
 
 /// How its last claim was settled, if nothing else is said: a success without a result.

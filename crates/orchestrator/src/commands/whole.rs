@@ -1,10 +1,8 @@
 //! `copy` and `backup`: the whole ledger at once.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use acta_core::shelf::MemoryStore;
-use acta_core::{Error, Seeded, Store, SystemClock, store};
+use acta_core::{Error, store};
 use acta_store::Address;
 use anyhow::Result;
 
@@ -26,11 +24,11 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
     let names = (from.to_string(), to.to_string());
     if args.give_up {
         let target = to.exists().then(|| settings.open_at(&to)).transpose()?;
-        let none = MemoryStore::new(Arc::new(SystemClock), Box::new(Seeded::new(0)));
-        let target: &dyn Store = target.as_deref().unwrap_or(&none);
-        store::give_up_copy(source.as_ref(), target, (&names.0, &names.1)).await?;
+        store::give_up_copy(source.as_ref(), target.as_deref(), (&names.0, &names.1)).await?;
         printer.line(&format!("{from} takes writes again"))?;
-        printer.complain(&format!("throw {to} away: it is not whole"));
+        if target.is_some() {
+            printer.complain(&format!("throw {to} away: it is not whole"));
+        }
         return Ok(Exit::Done);
     }
     if !to.exists() {
