@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Error;
-use crate::name::{Label, Name};
+use crate::name::{Family, Label, Name};
 use crate::random::Random;
 
 /// How many lost leases in a row a job survives. The next one ends it, so that an input which kills its robot
@@ -26,6 +26,35 @@ pub const MOST_PRIORITY: u8 = 100;
 pub const RETENTION: Span = Span(30 * 86_400_000);
 /// How long after a job's end its deduplication key still answers.
 pub const TOMBSTONE: Span = Span(90 * 86_400_000);
+
+/// Refuses a priority where there are none, and one beyond the highest.
+pub fn check_priority(family: Family, priority: u8) -> Result<(), Error> {
+    if !family.has_priority() {
+        let why = "is refused here: a queue works in insertion order, only a plain namespace has priorities";
+        return Err(Error::invalid("priority", &priority.to_string(), why));
+    }
+    if priority > MOST_PRIORITY {
+        let why = format!("is not between 0 and {MOST_PRIORITY}");
+        return Err(Error::invalid("priority", &priority.to_string(), why));
+    }
+    Ok(())
+}
+
+/// Refuses a budget without an attempt.
+pub fn check_budget(max_attempts: Option<u32>) -> Result<(), Error> {
+    match max_attempts {
+        Some(0) => Err(Error::invalid("maxAttempts", "0", "leaves no attempt at all")),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a lease of no length: it would have lapsed when it is handed out.
+pub fn check_lease(lease: Option<Span>) -> Result<(), Error> {
+    match lease {
+        Some(lease) if lease.as_millis() == 0 => Err(Error::invalid("lease", &lease.to_string(), "is no time at all")),
+        _ => Ok(()),
+    }
+}
 
 /// A length of time, at most 1,000 years. Written `90s`, `10m`, `2h`, `7d` or `250ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

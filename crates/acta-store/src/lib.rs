@@ -9,6 +9,8 @@ pub mod failpoint;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod filesystem;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod random;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -19,5 +21,7 @@ mod turn;
 pub use address::Address;
 #[cfg(feature = "file")]
 pub use file::FileStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -36,7 +36,7 @@ pub type Provider = fn(Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>);
 
 /// Runs a future to its end on this thread.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.unwrap_or_else(|fault| panic!("no runtime: {fault}")).block_on(future)
 }
 

@@ -10,5 +10,6 @@ pub mod conformance;
 pub mod desk;
 pub mod invariants;
 pub mod model;
+pub mod postgres;
 
 pub use desk::{Desk, block_on};

@@ -2,9 +2,10 @@
 
 use super::Rules;
 use crate::error::{Error, Result};
+use crate::id::JobId;
 use crate::job::Tally;
 use crate::job::{Detail, Facts, Identity, Job};
-use crate::policy::{MOST_PER_CALL, Span};
+use crate::policy::{MOST_PER_CALL, Span, check_lease};
 use crate::rows::Rows;
 use crate::state::State;
 use crate::store::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
@@ -22,11 +23,9 @@ impl<R: Rows> Rules<'_, R> {
             self.rows.definition(name)?;
         }
         let brought_in = self.recover()?;
-        let mut trace = if claim.trace { Some(self.start_trace(&brought_in)?) } else { None };
+        let brought_in = if claim.trace { self.states(&brought_in)? } else { Vec::new() };
         let outcome = self.pick(claim)?;
-        if let Some(trace) = &mut trace {
-            self.finish_trace(trace, claim, &outcome)?;
-        }
+        let trace = if claim.trace { Some(self.trace(brought_in, claim, &outcome)?) } else { None };
         Ok(ClaimAnswer { outcome, trace })
     }
 
@@ -74,7 +73,8 @@ impl<R: Rows> Rules<'_, R> {
         Ok(queue.settings.lease.unwrap_or_else(|| Span::from_millis(family.lease_ms())))
     }
 
-    fn why_nothing(&mut self, claim: &Claim) -> Result<Nothing> {
+    /// Why a claim finds nothing, and when that may change.
+    pub fn why_nothing(&mut self, claim: &Claim) -> Result<Nothing> {
         let names = claim.names.as_deref();
         let because = |why, next_at| Ok(Nothing { why, next_at });
         if self.rows.queue().paused {
@@ -102,16 +102,19 @@ impl<R: Rows> Rules<'_, R> {
         }
     }
 
-    fn start_trace(&mut self, brought_in: &[u64]) -> Result<Trace> {
-        let mut trace = Trace::default();
-        for &row in brought_in {
-            let state = self.rows.standing(row)?.state;
-            trace.brought_in.push((self.rows.identity(row)?.id, state));
-        }
-        Ok(trace)
+    /// The ids and states of jobs.
+    pub fn states(&mut self, rows: &[u64]) -> Result<Vec<(JobId, State)>> {
+        rows.iter().map(|&row| Ok((self.rows.identity(row)?.id, self.rows.standing(row)?.state))).collect()
     }
 
-    fn finish_trace(&mut self, trace: &mut Trace, claim: &Claim, outcome: &ClaimOutcome) -> Result<()> {
+    /// What a claim looked at, which has just come to `outcome` after it had `brought_in` what was due.
+    pub fn trace(
+        &mut self,
+        brought_in: Vec<(JobId, State)>,
+        claim: &Claim,
+        outcome: &ClaimOutcome,
+    ) -> Result<Trace> {
+        let mut trace = Trace { brought_in, ..Trace::default() };
         if let ClaimOutcome::Claimed(jobs) = outcome {
             trace.taken = jobs.iter().map(|job| job.identity.id.clone()).collect();
         }
@@ -135,7 +138,7 @@ impl<R: Rows> Rules<'_, R> {
             trace.left_out.push((identity.id, why));
         }
         trace.blocked = self.rows.tallies()?.get(&Tally(State::Blocked, false)).copied().unwrap_or_default();
-        Ok(())
+        Ok(trace)
     }
 }
 
@@ -147,13 +150,5 @@ impl Claim {
             return Err(Error::invalid("count", &self.count.to_string(), why));
         }
         check_lease(self.lease)
-    }
-}
-
-/// A lease of no length would be lapsed when it is handed out.
-pub(super) fn check_lease(lease: Option<Span>) -> Result<()> {
-    match lease {
-        Some(lease) if lease.as_millis() == 0 => Err(Error::invalid("lease", &lease.to_string(), "is no time at all")),
-        _ => Ok(()),
     }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::Rules;
-use super::claim::check_lease;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::id::JobId;
@@ -13,15 +12,15 @@ use crate::job::Tally;
 use crate::job::{Detail, Identity, Job, KeyHold, Standing};
 use crate::json::Json;
 use crate::name::{Label, Name};
-use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_ENQUEUED, MOST_PRIORITY};
+use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_ENQUEUED, check_budget, check_lease, check_priority};
 use crate::rows::{KeyRecord, Lane, Rows};
 use crate::state::State;
-use crate::store::{Dedup, Enqueued, NewJob};
+use crate::store::{Dedup, Enqueue, Enqueued, NewJob};
 
 impl<R: Rows> Rules<'_, R> {
     /// Adds jobs, all or none.
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
-        super::check_size("number of jobs", jobs.len(), MOST_ENQUEUED)?;
+        check_size(jobs)?;
         // All are judged before the first is written, so that a refused batch leaves nothing behind.
         let mut names = BTreeMap::new();
         for (index, job) in jobs.iter().enumerate() {
@@ -34,24 +33,10 @@ impl<R: Rows> Rules<'_, R> {
         let definition = self.definition_of(job)?;
         let priority = job.priority.or(definition.and_then(|definition| definition.priority));
         if let Some(priority) = priority {
-            self.check_priority(priority)?;
+            check_priority(self.rows.queue().namespace.family(), priority)?;
         }
-        if job.max_attempts == Some(0) {
-            return Err(Error::invalid("maxAttempts", "0", "leaves no attempt at all"));
-        }
+        check_budget(job.max_attempts)?;
         check_lease(job.lease)
-    }
-
-    pub(super) fn check_priority(&self, priority: u8) -> Result<()> {
-        if !self.rows.queue().namespace.family().has_priority() {
-            let why = "is refused here: a queue works in insertion order, only a plain namespace has priorities";
-            return Err(Error::invalid("priority", &priority.to_string(), why));
-        }
-        if priority > MOST_PRIORITY {
-            let why = format!("is not between 0 and {MOST_PRIORITY}");
-            return Err(Error::invalid("priority", &priority.to_string(), why));
-        }
-        Ok(())
     }
 
     fn definition_of(&mut self, job: &NewJob) -> Result<Option<Definition>> {
@@ -163,6 +148,17 @@ impl<R: Rows> Rules<'_, R> {
         };
         let payload_differs = record.digest != digest(payload);
         Ok(Some(Enqueued { id: record.id, created: false, state, payload_differs }))
+    }
+}
+
+fn check_size(jobs: &[NewJob]) -> Result<()> {
+    super::check_size("number of jobs", jobs.len(), MOST_ENQUEUED)
+}
+
+impl Enqueue {
+    /// Refuses more than one call may add.
+    pub fn check(&self) -> Result<()> {
+        check_size(&self.jobs)
     }
 }
 

@@ -15,6 +15,7 @@ mod prune;
 mod report;
 mod settle;
 
+pub use claimancy::Refusal;
 pub use enqueue::digest;
 
 use crate::clock::Timestamp;

@@ -6,7 +6,7 @@ use crate::history::{Entry, Happening};
 use crate::id::JobId;
 use crate::job::{Detail, Exception, Facts, FailureKind, Identity, Standing};
 use crate::name::Label;
-use crate::policy::MOST_PER_CALL;
+use crate::policy::{MOST_PER_CALL, check_priority};
 use crate::rows::{KeyRecord, Rows};
 use crate::state::State;
 use crate::store::{Action, Operated, Operation};
@@ -62,7 +62,7 @@ impl<R: Rows> Rules<'_, R> {
             Action::Resume if !standing.paused && !standing.state.is_final() => {}
             Action::Resume => self.mark(id, row, &mut standing, Event::Resume, Happening::Resumed, operation)?,
             Action::Reprioritise(priority) => {
-                self.check_priority(*priority)?;
+                check_priority(self.rows.queue().namespace.family(), *priority)?;
                 let facts = Facts { priority: *priority, ..Facts::at(self.now) };
                 self.try_advance(id, row, &mut standing, Event::Reprioritise, &facts)?;
                 self.note(row, Happening::Reprioritised, |entry| sign(entry, operation))?;

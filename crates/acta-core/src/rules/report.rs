@@ -1,11 +1,11 @@
 //! What a holder says while it works.
 
 use super::Rules;
-use super::claimancy::{Claimancy, claimancy, lease_lost};
+use super::claimancy::{Claimancy, Refusal, claimancy};
 use crate::error::{Error, Result};
 use crate::id::JobId;
 use crate::job::{Facts, Standing};
-use crate::policy::MOST_PER_CALL;
+use crate::policy::{MOST_PER_CALL, check_lease};
 use crate::rows::Rows;
 use crate::store::{Beat, Claimant, Heartbeats, News, Report};
 use crate::transition::Event;
@@ -13,11 +13,18 @@ use crate::transition::Event;
 /// The longest progress text, in bytes.
 const MOST_PROGRESS: usize = 4 * 1024;
 
+impl Heartbeats {
+    /// Refuses a lease of no length, and more than one call may extend.
+    pub fn check(&self) -> Result<()> {
+        check_lease(self.lease)?;
+        super::check_size("number of heartbeats", self.beats.len(), MOST_PER_CALL)
+    }
+}
+
 impl<R: Rows> Rules<'_, R> {
     /// Extends leases; a lost one is told, and changes nothing.
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
-        super::claim::check_lease(beats.lease)?;
-        super::check_size("number of heartbeats", beats.beats.len(), MOST_PER_CALL)?;
+        beats.check()?;
         self.rows.prefetch(&mut beats.beats.iter().map(|(id, _)| id))?;
         let mut answers = Vec::with_capacity(beats.beats.len());
         for (id, claimant) in &beats.beats {
@@ -81,7 +88,7 @@ impl<R: Rows> Rules<'_, R> {
         let (row, standing) = self.find(id)?;
         match claimancy(id, &standing, claimant)? {
             Claimancy::Holds => Ok((row, standing)),
-            Claimancy::HasSettled => Err(lease_lost(id, &standing, claimant)),
+            Claimancy::HasSettled => Err(Refusal::LeaseLost.of(id, &standing, claimant)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Ending claims.
 
 use super::Rules;
-use super::claimancy::{Claimancy, claimancy};
+use super::claimancy::{Claimancy, Refusal, claimancy};
 use super::enqueue::digest_text;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::job::{Exception, Facts, FailureKind, Settled, Standing};
 use crate::json::Json;
 use crate::policy::{MOST_PER_CALL, Span, asked_delay_ms};
 use crate::rows::Rows;
-use crate::store::{Claim, ClaimAnswer, Failure, Outcome, SettleAnswer, Settlement};
+use crate::store::{Claim, ClaimAnswer, Failure, Outcome, SettleAnswer, Settlement, Wave};
 use crate::transition::Event;
 
 /// The longest message of a failure, in bytes; what is over is cut, since refusing it would lose the failure.
@@ -21,7 +21,7 @@ const MOST_CODE: usize = 1024;
 impl<R: Rows> Rules<'_, R> {
     /// Settles a wave: the good ones are applied, the refused ones named.
     pub fn settle(&mut self, settlements: &[Settlement]) -> Result<Vec<Result<SettleAnswer>>> {
-        super::check_size("number of settlements", settlements.len(), MOST_PER_CALL)?;
+        check_wave(settlements)?;
         self.rows.prefetch(&mut settlements.iter().map(|settlement| &settlement.id))?;
         let mut answers = Vec::with_capacity(settlements.len());
         for settlement in settlements {
@@ -46,18 +46,15 @@ impl<R: Rows> Rules<'_, R> {
 
     fn settle_one(&mut self, settlement: &Settlement) -> Result<SettleAnswer> {
         let Settlement { id, claimant, outcome } = settlement;
-        check(outcome)?;
+        outcome.check()?;
         let (row, mut standing) = self.find(id)?;
-        let mark = mark_of(outcome);
+        let mark = outcome.mark();
         if let Claimancy::HasSettled = claimancy(id, &standing, claimant)? {
             return match standing.settled {
                 Some(settled) if settled.mark == mark => {
                     Ok(SettleAnswer { state: settled.state, run_at: settled.run_at })
                 }
-                _ => {
-                    let why = "this claim was settled already, with another outcome".into();
-                    Err(Error::Refused { id: id.clone(), state: standing.state, why })
-                }
+                _ => Err(Refusal::OtherOutcome.of(id, &standing, claimant)),
             };
         }
         self.end_claim(row, &mut standing, outcome, mark)
@@ -150,17 +147,18 @@ impl<R: Rows> Rules<'_, R> {
             (Event::Withdraw, outcome) => {
                 happening = Some(Happening::Cancelled);
                 exception = Some(match outcome {
-                    Outcome::Failed(failure) => exception_of(failure),
-                    _ => exception_of(&Failure {
+                    Outcome::Failed(failure) => failure.exception(),
+                    _ => Failure {
                         code: Some("cancelled".into()),
                         ..Failure::new(FailureKind::System, "cancelled; its holder stopped")
-                    }),
+                    }
+                    .exception(),
                 });
             }
             (_, Outcome::Failed(failure)) => {
                 standing.business = event == Event::Fail && failure.kind == FailureKind::Business;
                 happening = Some(if event == Event::Fail { Happening::Failed } else { Happening::Retried });
-                exception = Some(exception_of(failure));
+                exception = Some(failure.exception());
             }
             (Event::Wait, Outcome::Wait { signal: Some(signal), .. }) => {
                 happening = Some(Happening::Waited);
@@ -184,12 +182,46 @@ impl<R: Rows> Rules<'_, R> {
     }
 }
 
-fn exception_of(failure: &Failure) -> Exception {
-    Exception {
-        kind: failure.kind,
-        message: cut(&failure.message, MOST_MESSAGE),
-        code: failure.code.as_deref().map(|code| cut(code, MOST_CODE)),
-        details: failure.details.clone(),
+fn check_wave(settlements: &[Settlement]) -> Result<()> {
+    super::check_size("number of settlements", settlements.len(), MOST_PER_CALL)
+}
+
+impl Wave {
+    /// Refuses more than one call may settle.
+    pub fn check(&self) -> Result<()> {
+        check_wave(&self.settlements)
+    }
+}
+
+impl Failure {
+    /// What is kept of it in the job.
+    pub fn exception(&self) -> Exception {
+        Exception {
+            kind: self.kind,
+            message: cut(&self.message, MOST_MESSAGE),
+            code: self.code.as_deref().map(|code| cut(code, MOST_CODE)),
+            details: self.details.clone(),
+        }
+    }
+}
+
+impl Outcome {
+    /// Refuses what could never end.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Wait { until: None, signal: None } => {
+                Err(Error::invalid("wait", "", "has neither a time nor a signal: nothing could end it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A digest of it in 60 bits, to know a repeated settle by. The commonest one costs nothing.
+    pub fn mark(&self) -> i64 {
+        match self {
+            Self::Succeeded(None) => 0,
+            other => digest_text(&written(other)) >> 4,
+        }
     }
 }
 
@@ -199,23 +231,6 @@ fn cut(text: &str, most: usize) -> String {
     }
     let end = (0..=most).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
     format!("{}…", &text[..end])
-}
-
-fn check(outcome: &Outcome) -> Result<()> {
-    match outcome {
-        Outcome::Wait { until: None, signal: None } => {
-            Err(Error::invalid("wait", "", "has neither a time nor a signal: nothing could end it"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A digest of the outcome in 60 bits, to know a repeated settle by. The commonest one costs nothing.
-fn mark_of(outcome: &Outcome) -> i64 {
-    match outcome {
-        Outcome::Succeeded(None) => 0,
-        other => digest_text(&written(other)) >> 4,
-    }
 }
 
 /// An outcome as a text that every release and language can write: a JSON array of its word and its parts.

@@ -62,6 +62,16 @@ impl JobFilter {
         words
     }
 
+    /// The states that a word may stand for, in one family or another.
+    pub fn states_of(word: &str) -> Vec<State> {
+        let families = [Family::JobQueue, Family::TransactionQueue, Family::Plain];
+        let means = |state: State| {
+            let is_word_of = |family: &Family| [false, true].iter().any(|&business| family.word(state, business) == word);
+            state.word() == word || families.iter().any(is_word_of)
+        };
+        State::ALL.into_iter().filter(|state| means(*state)).collect()
+    }
+
     /// Refuses a word that no job can have.
     pub fn check(&self) -> Result<()> {
         match self.status.as_deref() {

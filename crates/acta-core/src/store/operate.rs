@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
-use crate::policy::{Definition, MOST_PRIORITY, QueueSettings};
+use crate::policy::{Definition, MOST_PRIORITY, QueueSettings, check_budget, check_lease};
 use crate::state::State;
 
 /// An operator's act on jobs of one namespace.
@@ -97,12 +97,8 @@ impl Define {
             Self::Job(definition) => (definition.lease, definition.max_attempts, definition.priority),
             Self::Queue(_, settings) => (settings.lease, None, None),
         };
-        if lease.is_some_and(|lease| lease.as_millis() == 0) {
-            return Err(Error::invalid("lease", "0s", "is no time at all"));
-        }
-        if max_attempts == Some(0) {
-            return Err(Error::invalid("maxAttempts", "0", "leaves no attempt at all"));
-        }
+        check_lease(lease)?;
+        check_budget(max_attempts)?;
         if let Some(priority) = priority.filter(|&priority| priority > MOST_PRIORITY) {
             let why = format!("is not between 0 and {MOST_PRIORITY}");
             return Err(Error::invalid("priority", &priority.to_string(), why));

@@ -1,7 +1,7 @@
 //! Listing jobs, a page at a time.
 
 use acta_core::store::{Found, JobFilter, Page};
-use acta_core::{Detail, Family, Identity, Job, Namespace, Result, Standing, State};
+use acta_core::{Detail, Identity, Job, Namespace, Result, Standing, State};
 use rusqlite::types::Value;
 
 use super::codec;
@@ -117,12 +117,7 @@ fn rows_before(
 /// A condition that lets the index of failures serve where only they are asked for. Which of them are meant is
 /// decided by the filter.
 fn states_of(word: &str) -> &'static str {
-    let means = |state: State| {
-        let families = [Family::JobQueue, Family::TransactionQueue, Family::Plain];
-        state.word() == word
-            || families.iter().any(|family| [false, true].iter().any(|&business| family.word(state, business) == word))
-    };
-    match State::ALL.into_iter().filter(|state| means(*state)).collect::<Vec<_>>()[..] {
+    match JobFilter::states_of(word)[..] {
         [State::Failed] => " AND s.unsuccessful = 7",
         [State::Cancelled] => " AND s.unsuccessful = 8",
         [State::Failed, State::Cancelled] => " AND s.unsuccessful IS NOT NULL",

@@ -1,0 +1,384 @@
+//! The verbs that applications and workers live on: each is a function in the database, called in one round trip.
+
+use std::time::Duration;
+
+use acta_core::job::FailureKind;
+use acta_core::rules::Refusal;
+use acta_core::store::{
+    Beat, Claim, ClaimAnswer, ClaimOutcome, Claimant, Enqueue, Enqueued, Heartbeats, NewJob, Outcome, SettleAnswer,
+    Settlement, Wave,
+};
+use acta_core::{Error, JobId, Label, Name, Result, Span, State, Timestamp};
+use tokio_postgres::Row;
+
+use super::PostgresStore;
+use super::cells::millis;
+use super::codec::{self, get};
+use super::drawn::salt;
+use super::session::{column, count_of, params, statement, written};
+
+/// How often a heartbeat asks again for a job whose row is being changed, and how long it waits before.
+const BUSY_TRIES: usize = 400;
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+impl PostgresStore {
+    pub(super) async fn enqueue_jobs(&self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
+        let jobs = &enqueue.jobs;
+        let mut drawn = self.words().await;
+        let salts: Option<Vec<i32>> = drawn.peek(jobs.len(), salt);
+        let payloads: Vec<&str> = jobs.iter().map(|job| job.payload.as_str()).collect();
+        let label = |label: &'_ Option<Label>| -> Option<String> { label.as_ref().map(ToString::to_string) };
+        let backoffs = column(jobs, |job: &NewJob| job.backoff.as_ref().and_then(|backoff| written(backoff).ok()));
+        let rows = self
+            .db
+            .all(
+                Some(enqueue.namespace.family()),
+                statement!("enqueue"),
+                params![
+                    enqueue.namespace.to_string() => TEXT,
+                    payloads => TEXT_ARRAY,
+                    column(jobs, |job| job.name.as_ref().map(Name::as_str)) => TEXT_ARRAY,
+                    column(jobs, |job| label(&job.lane)) => TEXT_ARRAY,
+                    column(jobs, |job| job.priority.map(i16::from)) => INT2_ARRAY,
+                    column(jobs, |job| millis(job.run_at)) => INT8_ARRAY,
+                    column(jobs, |job| millis(job.expires_at)) => INT8_ARRAY,
+                    column(jobs, |job| job.lease.map(Span::as_millis)) => INT8_ARRAY,
+                    column(jobs, |job| label(&job.key)) => TEXT_ARRAY,
+                    column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.key.as_str())) => TEXT_ARRAY,
+                    column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.while_live)) => BOOL_ARRAY,
+                    column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
+                    column(jobs, |job| job.retryable) => BOOL_ARRAY,
+                    backoffs => TEXT_ARRAY,
+                    salts => INT4_ARRAY,
+                    self.given_now() => INT8,
+                ],
+            )
+            .await?;
+        let read = |row: &Row| {
+            Ok(Enqueued {
+                id: JobId::trusted(get::<&str>(row, 0)?),
+                created: get(row, 1)?,
+                state: codec::state_of(get(row, 2)?)?,
+                payload_differs: get(row, 3)?,
+            })
+        };
+        let answers = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+        drawn.take(answers.iter().filter(|answer| answer.created).count());
+        Ok(answers)
+    }
+
+    /// A claim that wants jobs, and nothing explained.
+    pub(super) async fn claim_jobs(&self, claim: &Claim) -> Result<ClaimAnswer> {
+        let names = names_of(claim);
+        let rows = self
+            .db
+            .all(
+                Some(claim.namespace.family()),
+                statement!("claim"),
+                params![
+                    claim.namespace.to_string() => TEXT,
+                    claim.robot.as_str() => TEXT,
+                    most_of(claim) => INT4,
+                    claim.lease.map(Span::as_millis) => INT8,
+                    names => TEXT_ARRAY,
+                    true => BOOL,
+                    self.given_now() => INT8,
+                ],
+            )
+            .await?;
+        answer_of(&rows, 0)
+    }
+
+    pub(super) async fn settle_wave(&self, wave: &Wave) -> Result<Vec<Result<SettleAnswer>>> {
+        let mut drawn = self.words().await;
+        let told = Told::of(&wave.settlements);
+        let words = drawn.peek(told.asked.len(), u64::cast_signed);
+        let rows = self
+            .db
+            .all(
+                Some(wave.namespace.family()),
+                statement!("settle"),
+                params![
+                    wave.namespace.to_string() => TEXT,
+                    told.rows => INT8_ARRAY,
+                    told.ids => TEXT_ARRAY,
+                    told.fences => INT8_ARRAY,
+                    told.robots => TEXT_ARRAY,
+                    told.outcomes => INT2_ARRAY,
+                    told.marks => INT8_ARRAY,
+                    told.texts => TEXT_ARRAY,
+                    told.instants => INT8_ARRAY,
+                    words => INT8_ARRAY,
+                    self.given_now() => INT8,
+                ],
+            )
+            .await?;
+        let mut answers = Vec::with_capacity(rows.len());
+        for row in &rows {
+            answers.push(Settled {
+                fault: get(row, 0)?,
+                state: get(row, 1)?,
+                run_at: get(row, 2)?,
+                fence: get(row, 3)?,
+                holder: get(row, 4)?,
+                drew: get(row, 5)?,
+            });
+        }
+        drawn.take(answers.iter().filter(|answer| answer.drew).count());
+        told.answers(answers)
+    }
+
+    pub(super) async fn exchange_wave(
+        &self,
+        wave: &Wave,
+        claim: &Claim,
+    ) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
+        let mut drawn = self.words().await;
+        let told = Told::of(&wave.settlements);
+        let words = drawn.peek(told.asked.len(), u64::cast_signed);
+        let rows = self
+            .db
+            .all(
+                Some(wave.namespace.family()),
+                statement!("exchange"),
+                params![
+                    wave.namespace.to_string() => TEXT,
+                    told.rows => INT8_ARRAY,
+                    told.ids => TEXT_ARRAY,
+                    told.fences => INT8_ARRAY,
+                    told.robots => TEXT_ARRAY,
+                    told.outcomes => INT2_ARRAY,
+                    told.marks => INT8_ARRAY,
+                    told.texts => TEXT_ARRAY,
+                    told.instants => INT8_ARRAY,
+                    words => INT8_ARRAY,
+                    claim.robot.as_str() => TEXT,
+                    most_of(claim) => INT4,
+                    claim.lease.map(Span::as_millis) => INT8,
+                    names_of(claim) => TEXT_ARRAY,
+                    self.given_now() => INT8,
+                ],
+            )
+            .await?;
+        let Some((first, jobs)) = rows.split_first() else {
+            return Err(self.db.unreadable("an exchange", "has no answer"));
+        };
+        let answers = side_by_side(first)?;
+        drawn.take(answers.iter().filter(|answer| answer.drew).count());
+        let jobs = jobs.iter().map(|row| codec::job(row, EXCHANGED)).collect::<Result<Vec<_>>>()?;
+        Ok((told.answers(answers)?, answer(jobs)))
+    }
+
+    pub(super) async fn beat(&self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
+        let mut answers: Vec<Option<Result<Beat>>> = vec![None; beats.beats.len()];
+        for attempt in 0..BUSY_TRIES {
+            let open: Vec<usize> = (0..answers.len()).filter(|&index| answers[index].is_none()).collect();
+            if open.is_empty() && attempt > 0 {
+                break;
+            }
+            if attempt > 0 {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            self.beat_some(beats, &open, &mut answers).await?;
+        }
+        let busy = || Err(super::fault::unavailable(self.db.place(), "somebody keeps a job's row locked".into()));
+        answers.into_iter().map(|answer| answer.map_or_else(busy, Ok)).collect()
+    }
+
+    async fn beat_some(
+        &self,
+        beats: &Heartbeats,
+        open: &[usize],
+        answers: &mut [Option<Result<Beat>>],
+    ) -> Result<()> {
+        let asked: Vec<&(JobId, Claimant)> = open.iter().map(|&index| &beats.beats[index]).collect();
+        let rows: Vec<Option<i64>> = asked.iter().map(|(id, _)| id.row().map(u64::cast_signed)).collect();
+        let ids: Vec<&str> = asked.iter().map(|(id, _)| id.as_str()).collect();
+        let fences: Vec<Option<i64>> = asked.iter().map(|(_, who)| who.fence.map(u64::cast_signed)).collect();
+        let robots: Vec<Option<&str>> = asked.iter().map(|(_, who)| who.robot.as_ref().map(Label::as_str)).collect();
+        let found = self
+            .db
+            .all(
+                Some(beats.namespace.family()),
+                statement!("heartbeat"),
+                params![
+                    beats.namespace.to_string() => TEXT,
+                    rows => INT8_ARRAY,
+                    ids => TEXT_ARRAY,
+                    fences => INT8_ARRAY,
+                    robots => TEXT_ARRAY,
+                    beats.lease.map(Span::as_millis) => INT8,
+                    self.given_now() => INT8,
+                ],
+            )
+            .await?;
+        for ((row, &index), (id, claimant)) in found.iter().zip(open).zip(asked) {
+            let fault: Option<&str> = get(row, 0)?;
+            answers[index] = match fault {
+                Some("busy") => None,
+                Some(fault) => {
+                    let (state, fence) = (get(row, 1)?, get(row, 2)?);
+                    Some(Err(refusal(fault, id, claimant, state, fence, get(row, 3)?)?))
+                }
+                None => Some(Ok(Beat {
+                    lease_expires_at: Timestamp::from_millis(get(row, 4)?),
+                    cancel_requested: get(row, 5)?,
+                })),
+            };
+        }
+        Ok(())
+    }
+}
+
+/// How many columns of an exchange's answer are those of the wave.
+const EXCHANGED: usize = 6;
+
+fn most_of(claim: &Claim) -> i32 {
+    i32::try_from(claim.count).unwrap_or(i32::MAX)
+}
+
+fn names_of(claim: &Claim) -> Option<Vec<&str>> {
+    claim.names.as_ref().map(|names| names.iter().map(Name::as_str).collect())
+}
+
+/// The answer to a claim whose rows begin at column `from`.
+pub(super) fn answer_of(rows: &[Row], from: usize) -> Result<ClaimAnswer> {
+    Ok(answer(rows.iter().map(|row| codec::job(row, from)).collect::<Result<Vec<_>>>()?))
+}
+
+fn answer(jobs: Vec<acta_core::Job>) -> ClaimAnswer {
+    let outcome = if jobs.is_empty() { ClaimOutcome::Nothing(None) } else { ClaimOutcome::Claimed(jobs) };
+    ClaimAnswer { outcome, trace: None }
+}
+
+/// A wave, as the functions of the database are told of it.
+struct Told<'w> {
+    /// What is asked; a settlement that could never be carried out is refused here, and not sent.
+    asked: Vec<(usize, &'w Settlement)>,
+    refused: Vec<(usize, Error)>,
+    rows: Vec<Option<i64>>,
+    ids: Vec<&'w str>,
+    fences: Vec<Option<i64>>,
+    robots: Vec<Option<&'w str>>,
+    outcomes: Vec<i16>,
+    marks: Vec<i64>,
+    texts: Vec<Option<String>>,
+    instants: Vec<Option<i64>>,
+}
+
+impl<'w> Told<'w> {
+    fn of(settlements: &'w [Settlement]) -> Self {
+        let count = settlements.len();
+        let mut told = Self {
+            asked: Vec::with_capacity(count),
+            refused: Vec::new(),
+            rows: Vec::with_capacity(count),
+            ids: Vec::with_capacity(count),
+            fences: Vec::with_capacity(count),
+            robots: Vec::with_capacity(count),
+            outcomes: Vec::with_capacity(count),
+            marks: Vec::with_capacity(count),
+            texts: Vec::with_capacity(count),
+            instants: Vec::with_capacity(count),
+        };
+        for (index, settlement) in settlements.iter().enumerate() {
+            match settlement.outcome.check() {
+                Err(fault) => told.refused.push((index, fault)),
+                Ok(()) => told.add(index, settlement),
+            }
+        }
+        told
+    }
+
+    fn add(&mut self, index: usize, settlement: &'w Settlement) {
+        let Settlement { id, claimant, outcome } = settlement;
+        let (kind, text, instant) = match outcome {
+            Outcome::Succeeded(output) => (0, output.as_ref().map(|output| output.as_str().to_owned()), None),
+            Outcome::Failed(failure) => {
+                let kind = if failure.kind == FailureKind::Business { 2 } else { 1 };
+                let exception = serde_json::to_string(&failure.exception()).ok();
+                (kind, exception, failure.retry_after.map(Span::as_millis))
+            }
+            Outcome::Wait { until, signal } => (3, signal.as_ref().map(ToString::to_string), millis(*until)),
+            Outcome::Snooze(until) => (4, None, Some(until.as_millis())),
+            Outcome::Release => (5, None, None),
+            Outcome::Cancelled => (6, None, None),
+        };
+        self.asked.push((index, settlement));
+        self.rows.push(id.row().map(u64::cast_signed));
+        self.ids.push(id.as_str());
+        self.fences.push(claimant.fence.map(u64::cast_signed));
+        self.robots.push(claimant.robot.as_ref().map(Label::as_str));
+        self.outcomes.push(kind);
+        self.marks.push(outcome.mark());
+        self.texts.push(text);
+        self.instants.push(instant);
+    }
+
+    /// The answers in the order of the wave.
+    fn answers(self, said: Vec<Settled>) -> Result<Vec<Result<SettleAnswer>>> {
+        let mut answers: Vec<(usize, Result<SettleAnswer>)> =
+            self.refused.into_iter().map(|(index, fault)| (index, Err(fault))).collect();
+        for ((index, settlement), said) in self.asked.into_iter().zip(said) {
+            answers.push((index, said.answer(settlement)?));
+        }
+        answers.sort_by_key(|(index, _)| *index);
+        Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    }
+}
+
+/// What a function of the database says of one settlement.
+struct Settled {
+    fault: Option<String>,
+    state: Option<i16>,
+    run_at: Option<i64>,
+    fence: Option<i64>,
+    holder: Option<String>,
+    drew: bool,
+}
+
+impl Settled {
+    fn answer(self, settlement: &Settlement) -> Result<Result<SettleAnswer>> {
+        let Settlement { id, claimant, .. } = settlement;
+        if let Some(fault) = &self.fault {
+            return Ok(Err(refusal(fault, id, claimant, self.state, self.fence, self.holder)?));
+        }
+        let state = codec::state_of(self.state.unwrap_or(-1))?;
+        Ok(Ok(SettleAnswer { state, run_at: self.run_at.map(Timestamp::from_millis) }))
+    }
+}
+
+/// The answers of an exchange, each a column of one row.
+fn side_by_side(row: &Row) -> Result<Vec<Settled>> {
+    let Some(faults) = get::<Option<Vec<Option<String>>>>(row, 0)? else { return Ok(Vec::new()) };
+    let states: Vec<Option<i16>> = get(row, 1)?;
+    let run_ats: Vec<Option<i64>> = get(row, 2)?;
+    let fences: Vec<Option<i64>> = get(row, 3)?;
+    let holders: Vec<Option<String>> = get(row, 4)?;
+    let drew: Vec<bool> = get(row, 5)?;
+    let rest = states.into_iter().zip(run_ats).zip(fences).zip(holders).zip(drew);
+    let whole = |(fault, ((((state, run_at), fence), holder), drew))| Settled { fault, state, run_at, fence, holder, drew };
+    Ok(faults.into_iter().zip(rest).map(whole).collect())
+}
+
+/// The error that a fault of the functions is.
+fn refusal(
+    fault: &str,
+    id: &JobId,
+    claimant: &Claimant,
+    state: Option<i16>,
+    fence: Option<i64>,
+    holder: Option<String>,
+) -> Result<Error> {
+    let refusal = match fault {
+        "missing" => return Ok(Error::not_found("job", id.as_str())),
+        "nothing" => Refusal::NamesNothing,
+        "never" => Refusal::NeverClaimed,
+        "other" => Refusal::OtherOutcome,
+        _ => Refusal::LeaseLost,
+    };
+    let state: State = codec::state_of(state.unwrap_or(-1))?;
+    let holder = holder.map(Label::trusted);
+    Ok(refusal.error(id, state, fence.unwrap_or_default().cast_unsigned(), holder.as_ref(), claimant))
+}
+

@@ -1,0 +1,253 @@
+//! A ledger in a PostgreSQL database, for any number of machines.
+//!
+//! The verbs that applications and workers live on are functions in the database (see `sql/functions`), so that any language has
+//! them; [`calls`] calls them. What operators do is carried out by the rules themselves, on the rows of one transaction.
+
+mod act;
+mod calls;
+mod cells;
+mod codec;
+mod connection;
+mod drawn;
+mod fault;
+mod list;
+mod look;
+mod migrate;
+mod port;
+mod rows;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use acta_core::explain::{Explanation, LaneView};
+use acta_core::history::Entry;
+use acta_core::random::Random;
+use acta_core::store::{
+    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
+    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Store};
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+use tokio_postgres::Config;
+
+use connection::Connections;
+use drawn::{Drawn, Words};
+
+pub use migrate::{Migration, pending};
+
+/// How many connections a process opens at the most, unless told otherwise.
+pub const CONNECTIONS: usize = 4;
+
+/// How a ledger is opened.
+pub struct Options {
+    /// At most so many connections.
+    pub connections: usize,
+    /// What tells the time; the database's own clock, if nothing is said, which all machines then share.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// Where ids and jitter come from; the database, if nothing is said.
+    pub random: Option<Box<dyn Random>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { connections: CONNECTIONS, clock: None, random: None }
+    }
+}
+
+/// A ledger in the schema `acta` of a PostgreSQL database.
+///
+/// Open it once a process and share it. It reconnects by itself; a call that meets a lost connection says that it is not done.
+#[derive(Debug)]
+pub struct PostgresStore {
+    db: Connections,
+    clock: Option<Arc<dyn Clock>>,
+    drawn: Option<Mutex<Drawn>>,
+}
+
+impl PostgresStore {
+    /// The ledger in the database that `url` names, like `postgres://user:password@host:port/database`. Nothing is opened and
+    /// nothing looked at before the first call; see [`PostgresStore::create_or_accept`].
+    pub fn new(url: &str, options: Options) -> Result<Self> {
+        let config: Config = url.parse().map_err(|fault: tokio_postgres::Error| {
+            // The URL is not repeated: it may hold a password.
+            Error::invalid("ledger", "postgres://…", format!("is no URL of a PostgreSQL database: {fault}"))
+        })?;
+        Ok(Self {
+            db: Connections::new(config, options.connections)?,
+            clock: options.clock,
+            drawn: options.random.map(|random| Mutex::new(Drawn::new(random))),
+        })
+    }
+
+    /// Makes the ledger if there is none; refuses an older, newer, half-made or foreign one.
+    pub async fn create_or_accept(&self) -> Result<()> {
+        migrate::create_or_accept(&self.db).await
+    }
+
+    /// Brings the ledger to this release's schema, making it if there is none; the migrations that were applied.
+    pub async fn migrate(&self) -> Result<Vec<&'static Migration>> {
+        migrate::migrate(&self.db).await
+    }
+
+    /// Whether there is a ledger, of any version.
+    pub async fn exists(&self) -> Result<bool> {
+        Ok(migrate::inspect(&self.db).await?.is_some())
+    }
+
+    /// The instant that a call is to count as its own, where a clock is handed in.
+    fn given_now(&self) -> Option<i64> {
+        self.clock.as_ref().map(|clock| clock.now().as_millis())
+    }
+
+    /// The random numbers of a call.
+    async fn words(&self) -> Words<'_> {
+        match &self.drawn {
+            Some(drawn) => Words(Some(drawn.lock().await)),
+            None => Words(None),
+        }
+    }
+
+    /// An error that a call meets before it is sent; a queue that is not there is the greater one.
+    async fn refuse<T>(&self, namespace: &Namespace, fault: Error) -> Result<T> {
+        match self.look(namespace, |_| Ok(())).await? {
+            Some(()) => Err(fault),
+            None => Err(Error::not_found("queue", &namespace.to_string())),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
+        enqueue.check()?;
+        self.enqueue_jobs(&enqueue).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
+        if let Err(fault) = claim.check() {
+            let exists = self.look(&claim.namespace, |_| Ok(())).await?.is_some();
+            return if exists { Err(fault) } else { Ok(ClaimAnswer::no_such_queue(&claim)) };
+        }
+        if claim.why || claim.trace || claim.expect.is_some() {
+            return self.claim_closely(claim).await;
+        }
+        self.claim_jobs(&claim).await
+    }
+
+    async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>> {
+        if let Err(fault) = wave.check() {
+            return self.refuse(&wave.namespace, fault).await;
+        }
+        self.settle_wave(&wave).await
+    }
+
+    async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
+        if wave.namespace != claim.namespace {
+            let why = "is not the namespace of the claim";
+            return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
+        }
+        let checked = wave.check().and_then(|()| claim.check());
+        let answer = match checked {
+            Err(fault) => self.refuse(&wave.namespace, fault).await,
+            Ok(()) if claim.why || claim.trace || claim.expect.is_some() => self.exchange_closely(&wave, &claim).await,
+            Ok(()) => self.exchange_wave(&wave, &claim).await,
+        };
+        match answer {
+            Err(Error::NotFound { what: "queue", .. }) => {
+                Ok((wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim)))
+            }
+            answer => answer,
+        }
+    }
+
+    async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>> {
+        if let Err(fault) = beats.check() {
+            return self.refuse(&beats.namespace, fault).await;
+        }
+        self.beat(&beats).await
+    }
+
+    async fn report(&self, report: Report) -> Result<()> {
+        self.report_on(report).await
+    }
+
+    async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>> {
+        self.operate_on(operation).await
+    }
+
+    async fn hold(&self, hold: Hold) -> Result<()> {
+        self.hold_or_resume(hold).await
+    }
+
+    async fn recover(&self, namespace: Namespace) -> Result<usize> {
+        self.bring_in(&namespace).await
+    }
+
+    async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)> {
+        self.prune_some(&namespace, limit).await
+    }
+
+    async fn define(&self, define: Define) -> Result<()> {
+        define.check()?;
+        self.define_one(define).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Found> {
+        self.find(id).await
+    }
+
+    async fn key_holder(&self, namespace: Namespace, key: Label) -> Result<Option<JobId>> {
+        Ok(self.look(&namespace, move |rules| rules.key_holder(&key)).await?.flatten())
+    }
+
+    async fn jobs(&self, filter: JobFilter) -> Result<Page> {
+        self.read(move |session| list::page(session, &filter)).await
+    }
+
+    async fn history(&self, id: JobId) -> Result<Vec<Entry>> {
+        self.history_of(id).await
+    }
+
+    async fn steps(&self, id: JobId) -> Result<Vec<(String, Json)>> {
+        self.look_at(id, |rules, id| rules.steps(id)).await
+    }
+
+    async fn explain(&self, id: JobId) -> Result<Explanation> {
+        self.look_at(id, |rules, id| rules.explain(id)).await
+    }
+
+    async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>> {
+        let namespace = filter.namespace.clone();
+        let found = self.look(&namespace, move |rules| rules.lanes(&filter)).await?;
+        found.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
+    }
+
+    async fn queues(&self) -> Result<Overview> {
+        self.overview().await
+    }
+
+    async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {
+        self.read(move |session| port::export(session, namespace.as_ref())).await
+    }
+
+    async fn import(&self, parcel: Parcel) -> Result<()> {
+        let clock = self.clock.clone();
+        self.write(move |session| port::import(session, &parcel, clock.as_deref())).await
+    }
+
+    async fn mark(&self, mark: Mark) -> Result<()> {
+        let clock = self.clock.clone();
+        self.write(move |session| port::mark(session, &mark, clock.as_deref())).await
+    }
+
+    async fn backup(&self, _path: PathBuf) -> Result<()> {
+        let why = "a database is backed up by its own means: `pg_dump --schema=acta`, or the copies of the whole server";
+        Err(Error::invalid("backup", self.db.place(), why))
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.read(port::examine).await
+    }
+}

@@ -1,0 +1,1 @@
+INSERT INTO acta.names (name) VALUES ($1) ON CONFLICT DO NOTHING

@@ -1,0 +1,1 @@
+DELETE FROM acta.details WHERE job = $1

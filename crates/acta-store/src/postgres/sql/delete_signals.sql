@@ -1,0 +1,1 @@
+DELETE FROM acta.signals WHERE job = $1

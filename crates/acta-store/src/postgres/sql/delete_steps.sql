@@ -1,0 +1,1 @@
+DELETE FROM acta.steps WHERE job = $1

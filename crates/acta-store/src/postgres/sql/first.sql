@@ -1,0 +1,1 @@
+SELECT acta._first($1, $2, $3)

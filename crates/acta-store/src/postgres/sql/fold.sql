@@ -1,0 +1,1 @@
+SELECT acta._fold(10000)

@@ -1,0 +1,1 @@
+SELECT acta._forget(ARRAY[$1::bigint])

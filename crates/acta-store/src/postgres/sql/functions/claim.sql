@@ -1,0 +1,258 @@
+-- Brings in what has become due, at most 1,000 jobs by instant, then place; the rows that changed. Never waits: what
+-- somebody else holds is theirs to bring in, or comes with the next claim.
+CREATE OR REPLACE FUNCTION acta._recover(space acta.namespaces, now_ms bigint) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    found_ones bigint[];
+    changed bigint[] := '{}';
+    s acta.standing;
+    signal_name text;
+    still_has boolean;
+BEGIN
+    found_ones := ARRAY(
+        SELECT d.job FROM acta.standing d
+        WHERE d.ns = space.ns AND d.due_at <= now_ms
+          -- A lapsed lease is reclaimed under no pause; a requested cancel is carried out all the same.
+          AND (d.state NOT IN (3, 4) OR d.flags & 4 <> 0 OR NOT (space.paused OR d.flags & 2 <> 0))
+        ORDER BY d.due_at, d.place
+        LIMIT 1000
+        FOR UPDATE SKIP LOCKED);
+    IF found_ones = '{}' THEN
+        RETURN found_ones;
+    END IF;
+    FOR i IN 1 .. array_length(found_ones, 1) LOOP
+        -- Read again: what an earlier one ended may have promoted this one.
+        SELECT * INTO s FROM acta.standing d WHERE d.job = found_ones[i];
+        IF s.fence = 0 AND s.state < 6 AND s.expires_at <= now_ms THEN
+            CONTINUE WHEN NOT acta._may_end(s);
+            PERFORM acta._note(s.ns, s.job, now_ms, 'expired');
+            PERFORM acta._end(s, 7, false, '{"kind":"system","message":"not claimed before it expired","code":"expired"}',
+                              now_ms);
+        ELSIF s.state IN (3, 4) AND s.lease_expires_at <= now_ms THEN
+            IF s.flags & 4 <> 0 THEN
+                CONTINUE WHEN NOT acta._may_end(s);
+                PERFORM acta._note(s.ns, s.job, now_ms, 'lease-lost', s.fence, s.claimed_by);
+                PERFORM acta._note(s.ns, s.job, now_ms, 'cancelled');
+                PERFORM acta._end(s, 8, true,
+                    '{"kind":"system","message":"cancelled; its holder''s lease lapsed","code":"cancelled"}', now_ms);
+            ELSIF space.paused OR s.flags & 2 <> 0 THEN
+                CONTINUE;
+            ELSIF s.lost_leases >= 5 THEN
+                CONTINUE WHEN NOT acta._may_end(s);
+                PERFORM acta._note(s.ns, s.job, now_ms, 'lease-lost', s.fence, s.claimed_by);
+                PERFORM acta._end(s, 7, true, '{"kind":"system","message":"lease lost 6 times","code":"lease-lost"}', now_ms);
+            ELSE
+                PERFORM acta._note(s.ns, s.job, now_ms, 'lease-lost', s.fence, s.claimed_by);
+                UPDATE acta.standing d SET state = 1, lease_expires_at = NULL, lost_leases = d.lost_leases + 1
+                WHERE d.job = s.job;
+                PERFORM acta._count(s.ns, now_ms, s.state, -1, 1, 1);
+            END IF;
+        ELSIF s.state = 5 AND s.wait_until <= now_ms THEN
+            PERFORM acta._note(s.ns, s.job, now_ms, 'wait-timed-out');
+            UPDATE acta.details d SET wait = NULL FROM acta.details o
+            WHERE d.job = s.job AND o.job = s.job RETURNING o.wait INTO signal_name;
+            IF signal_name IS NOT NULL THEN
+                PERFORM acta._keep_wait(s.job, signal_name, NULL);
+            END IF;
+            still_has := acta._tidy_details(s.job);
+            UPDATE acta.standing d
+            SET state = 1, wait_until = NULL, flags = d.flags & ~(32 | 256) | CASE WHEN still_has THEN 32 ELSE 0 END
+            WHERE d.job = s.job;
+            PERFORM acta._count(s.ns, now_ms, 5, -1, 1, 1);
+        ELSIF s.state = 2 AND s.run_at <= now_ms THEN
+            UPDATE acta.standing d SET state = 1, flags = d.flags & ~256 WHERE d.job = s.job;
+            PERFORM acta._count(s.ns, now_ms, 2, -1, 1, 1);
+        ELSE
+            CONTINUE;
+        END IF;
+        changed := changed || s.job;
+    END LOOP;
+    RETURN changed;
+END $$;
+
+-- Takes away the details of a job that has none any more; whether it still has some.
+CREATE OR REPLACE FUNCTION acta._tidy_details(of_job bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM acta.details d
+    WHERE d.job = of_job AND num_nonnulls(d.wait, d.progress, d.started_at, d.output, d.exception) = 0;
+    RETURN EXISTS (SELECT 1 FROM acta.details d WHERE d.job = of_job);
+END $$;
+
+-- The first candidates of a namespace, by priority and place, taken hold of without waiting: where their rows are.
+CREATE OR REPLACE FUNCTION acta._candidates(space acta.namespaces, most integer, numbers integer[], now_ms bigint) RETURNS tid[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    late tid[];
+    fresh tid[] := '{}';
+    line record;
+BEGIN
+    late := ARRAY(
+        SELECT s.ctid FROM acta.standing s
+        WHERE s.ns = space.ns AND s.late_place IS NOT NULL AND (numbers IS NULL OR s.name = ANY (numbers))
+          AND (s.expires_at IS NULL OR s.fence > 0 OR s.expires_at > now_ms)
+        ORDER BY s.priority DESC, s.late_place
+        LIMIT most
+        FOR UPDATE SKIP LOCKED);
+    FOR line IN SELECT l.priority, l.floor FROM acta.lines l WHERE l.ns = space.ns ORDER BY l.priority DESC LOOP
+        fresh := fresh || ARRAY(
+            SELECT s.ctid FROM acta.standing s
+            WHERE s.ns = space.ns AND s.priority = line.priority AND s.fresh_place >= line.floor
+              AND (numbers IS NULL OR s.name = ANY (numbers))
+              AND (s.expires_at IS NULL OR s.expires_at > now_ms)
+            ORDER BY s.fresh_place
+            LIMIT most - cardinality(fresh)
+            FOR UPDATE SKIP LOCKED);
+        EXIT WHEN cardinality(fresh) >= most;
+    END LOOP;
+    IF late = '{}' OR fresh = '{}' THEN
+        RETURN late || fresh;
+    END IF;
+    RETURN ARRAY(SELECT s.ctid FROM acta.standing s WHERE s.ctid = ANY (late || fresh)
+                 ORDER BY s.priority DESC, s.place LIMIT most);
+END $$;
+
+-- The numbers of definitions; those that the ledger has never heard of can have no job.
+CREATE OR REPLACE FUNCTION acta._numbers(names text[]) RETURNS integer[]
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    fault record;
+    numbers integer[];
+BEGIN
+    IF names IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT array_agg(n.number ORDER BY i.nth) FILTER (WHERE n.name = i.name) INTO numbers
+    FROM unnest(names) WITH ORDINALITY i (name, nth) JOIN acta.names n ON lower(n.name) = lower(i.name);
+    IF coalesce(array_length(numbers, 1), 0) < array_length(names, 1) THEN
+        SELECT i.name AS given, n.name AS existing INTO fault
+        FROM unnest(names) WITH ORDINALITY i (name, nth)
+        JOIN acta.names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
+        ORDER BY i.nth LIMIT 1;
+        IF FOUND THEN
+            PERFORM acta._refuse('case', format('name %I differs from the existing %I only by case', fault.given,
+                                                fault.existing), 'name', fault.given, fault.existing);
+        END IF;
+    END IF;
+    RETURN coalesce(numbers, '{}');
+END $$;
+
+-- Hands out up to `most` jobs, under `lease` where it is given, else the job's, its definition's, its queue's or its
+-- family's. The caller has brought in what is due.
+CREATE OR REPLACE FUNCTION acta._take(space acta.namespaces, robot text, most integer, lease bigint, numbers integer[],
+                                      now_ms bigint)
+RETURNS SETOF acta.whole
+LANGUAGE plpgsql AS $$
+DECLARE
+    picked tid[];
+    own_lease bigint := coalesce(space.lease_ms, (acta._family(space.path)).lease_ms);
+    lease_of integer[];
+    lease_is bigint[];
+    taken integer;
+BEGIN
+    IF space.paused THEN
+        RETURN;
+    END IF;
+    picked := acta._candidates(space, most, numbers, now_ms);
+    IF picked = '{}' THEN
+        RETURN;
+    END IF;
+    IF lease IS NULL THEN
+        SELECT array_agg(n.number), array_agg(n.lease_ms) INTO lease_of, lease_is
+        FROM acta.names n WHERE n.lease_ms IS NOT NULL;
+    END IF;
+    RETURN QUERY
+    WITH taken AS (
+        UPDATE acta.standing s
+        SET state = 3, attempts = s.attempts + 1, fence = s.fence + 1, settled = NULL, settled_run_at = NULL,
+            claimed_by = robot, claimed_at = now_ms, flags = s.flags & ~256,
+            lease_expires_at = least(253402128000000, now_ms + coalesce(lease, j.lease_ms,
+                                     lease_is[array_position(lease_of, s.name)], own_lease))
+        FROM acta.jobs j
+        WHERE s.ctid = ANY (picked) AND j.job = s.job
+        RETURNING s.job, s.state, s.place, s.priority, s.lane AS lane_number, s.flags, s.attempts, s.max_attempts, s.fence,
+                  s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at,
+                  s.finished_at, s.retention_ms, s.prune_at, s.settled, s.settled_run_at,
+                  j.id, j.name, j.lane, j.key, j.dedup_key, j.payload, j.created_at, j.backoff, j.lease_ms, s.ns
+    )
+    SELECT t.job, t.state, t.place, t.priority, t.lane_number, t.flags, t.attempts, t.max_attempts, t.fence,
+           t.lost_leases, t.run_at, t.expires_at, t.wait_until, t.lease_expires_at, t.claimed_by, t.claimed_at,
+           t.finished_at, t.retention_ms, t.prune_at, t.settled, t.settled_run_at,
+           t.id, t.name, t.lane, t.key, t.dedup_key, t.payload, t.created_at, t.backoff, t.lease_ms,
+           d.wait, d.progress, d.started_at, d.output, d.exception, t.ns
+    FROM taken t LEFT JOIN acta.details d ON d.job = t.job AND t.flags & 32 <> 0
+    ORDER BY t.priority DESC, t.place;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    PERFORM acta._count(space.ns, now_ms, 1, -taken, 3, taken);
+END $$;
+
+-- Takes up to `most` jobs of a queue; none where there is no such queue. `is_first` says that the transaction holds no row
+-- yet, so that waiting for the lanes of arrivals holds up nobody.
+CREATE OR REPLACE FUNCTION acta._claim(queue text, robot text, most integer, lease bigint, names text[], is_first boolean,
+                                       now_ms bigint)
+RETURNS SETOF acta.whole
+LANGUAGE plpgsql
+SET search_path = acta, pg_temp
+SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    space acta.namespaces;
+    numbers integer[];
+    arrived text[];
+BEGIN
+    PERFORM acta._begin(true);
+    space := acta._namespace(queue);
+    IF space.ns IS NULL THEN
+        RETURN;
+    END IF;
+    numbers := acta._numbers(names);
+    IF is_first THEN
+        arrived := acta._arrivals(space.ns);
+    END IF;
+    IF arrived IS NOT NULL THEN
+        PERFORM acta._hold_lanes(space.ns, arrived);
+        PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
+    END IF;
+    now_ms := acta._now(now_ms);
+    PERFORM acta._recover(space, now_ms);
+    RETURN QUERY SELECT * FROM acta._take(space, robot, most, lease, numbers, now_ms);
+END $$;
+
+-- Brings in what is due, as a claim would; the rows that changed, in that order.
+CREATE OR REPLACE FUNCTION acta._bring_in(queue text, now_ms bigint) RETURNS bigint[]
+LANGUAGE plpgsql
+SET search_path = acta, pg_temp
+SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    space acta.namespaces;
+    arrived text[];
+BEGIN
+    PERFORM acta._begin(true);
+    space := acta._namespace(queue);
+    IF space.ns IS NULL THEN
+        PERFORM acta._refuse('missing', format('there is no queue %s', queue), 'queue', queue);
+    END IF;
+    arrived := acta._arrivals(space.ns);
+    IF arrived IS NOT NULL THEN
+        PERFORM acta._hold_lanes(space.ns, arrived);
+        PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
+    END IF;
+    RETURN acta._recover(space, acta._now(now_ms));
+END $$;
+
+-- The id of the first candidate, which the caller's transaction holds from now on.
+CREATE OR REPLACE FUNCTION acta._first(queue text, names text[], now_ms bigint) RETURNS text
+LANGUAGE plpgsql
+SET search_path = acta, pg_temp
+SET enable_seqscan = off
+SET jit = off AS $$
+DECLARE
+    space acta.namespaces := acta._namespace(queue);
+BEGIN
+    IF space.paused THEN
+        RETURN NULL;
+    END IF;
+    RETURN (SELECT j.id FROM acta.standing s JOIN acta.jobs j ON j.job = s.job
+            WHERE s.ctid = ANY (acta._candidates(space, 1, acta._numbers(names), acta._now(now_ms))));
+END $$;

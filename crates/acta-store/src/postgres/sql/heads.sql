@@ -1,0 +1,15 @@
+SELECT s.job, s.state, s.place, s.priority, s.lane, s.flags, s.attempts, s.max_attempts, s.fence, s.lost_leases, s.run_at,
+       s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at, s.finished_at, s.retention_ms, s.prune_at,
+       s.settled, s.settled_run_at
+FROM acta.standing s
+WHERE s.job IN (
+    SELECT * FROM (SELECT r.job FROM acta.standing r WHERE r.ns = $1 AND r.fresh_place IS NOT NULL LIMIT $2) a
+    UNION ALL
+    SELECT * FROM (SELECT r.job FROM acta.standing r WHERE r.ns = $1 AND r.late_place IS NOT NULL LIMIT $2) b
+    UNION ALL
+    SELECT * FROM (SELECT r.job FROM acta.standing r WHERE r.ns = $1 AND r.aside IS NOT NULL LIMIT $2) c
+    UNION ALL
+    SELECT * FROM (SELECT r.job FROM acta.standing r
+                   WHERE r.ns = $1 AND r.due_at IS NOT NULL AND r.state <> 0 ORDER BY r.due_at LIMIT $2) d)
+ORDER BY s.place
+LIMIT $2

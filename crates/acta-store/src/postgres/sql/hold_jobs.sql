@@ -1,0 +1,1 @@
+SELECT acta._hold_jobs($1, $2, $3, $4, $5)

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT 1 FROM acta.namespaces) OR EXISTS (SELECT 1 FROM acta.names)

@@ -1,0 +1,1 @@
+SELECT lane, name, live, paused FROM acta.lanes WHERE lane = $1

@@ -1,0 +1,1 @@
+SELECT acta._let_go($1, $2, $3)

@@ -1,0 +1,1 @@
+SELECT ns, path, lease_ms, retention_ms, paused FROM acta.namespaces ORDER BY lower(path) COLLATE "C"

@@ -1,0 +1,1 @@
+SELECT openness FROM acta.ledger

@@ -1,0 +1,1 @@
+DELETE FROM acta.lanes WHERE lane = $1

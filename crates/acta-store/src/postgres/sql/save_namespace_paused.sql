@@ -1,0 +1,1 @@
+UPDATE acta.namespaces SET paused = $2 WHERE ns = $1

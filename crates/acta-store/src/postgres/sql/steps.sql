@@ -1,0 +1,1 @@
+SELECT name, value FROM acta.steps WHERE job = $1 ORDER BY step

@@ -1,0 +1,1 @@
+SELECT w.* FROM acta.whole w WHERE w.job = $1
