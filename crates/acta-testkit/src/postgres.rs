@@ -40,20 +40,24 @@ pub enum Stop {
 
 impl Server {
     /// The server that the tests of this process share: that of the environment's `ACTA_TEST_POSTGRES`, else one of its own.
-    /// Durability is off: what a process leaves behind when it dies is there all the same.
+    /// It lives in memory where that can be had: what a process leaves behind when it dies is there all the same.
     pub fn shared_url() -> &'static str {
         static URL: OnceLock<String> = OnceLock::new();
         static SERVER: OnceLock<Server> = OnceLock::new();
         URL.get_or_init(|| match std::env::var("ACTA_TEST_POSTGRES") {
             Ok(url) => url,
-            Err(_) => SERVER.get_or_init(|| Self::start(&["fsync=off", "max_connections=300"])).url("postgres"),
+            Err(_) => SERVER.get_or_init(|| Self::start_in(&in_memory(), &["max_connections=300"])).url("postgres"),
         })
     }
 
     /// Starts a server with these settings, each `name=value`, over its defaults.
     pub fn start(settings: &[&str]) -> Self {
+        Self::start_in(&std::env::temp_dir(), settings)
+    }
+
+    fn start_in(parent: &Path, settings: &[&str]) -> Self {
         let binaries = binaries().unwrap_or_else(|why| panic!("no PostgreSQL: {why}"));
-        let folder = std::env::temp_dir().join(format!("acta-postgres-{}-{}", std::process::id(), next()));
+        let folder = parent.join(format!("acta-postgres-{}-{}", std::process::id(), next()));
         fs::create_dir_all(&folder).unwrap_or_else(|fault| panic!("{}: {fault}", folder.display()));
         let server = Self {
             folder,
@@ -241,6 +245,14 @@ fn told(fault: &tokio_postgres::Error) -> String {
     fault.as_db_error().map_or_else(|| fault.to_string(), |said| said.message().to_owned())
 }
 
+/// A folder that is no disk, if there is one with room.
+fn in_memory() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    let free = Command::new("df").args(["--output=avail", "-k"]).arg(shared).output();
+    let free = free.ok().and_then(|said| String::from_utf8_lossy(&said.stdout).lines().nth(1)?.trim().parse().ok());
+    if free.is_some_and(|kilobytes: u64| kilobytes > 2_000_000) { shared.into() } else { std::env::temp_dir() }
+}
+
 fn next() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -257,7 +269,8 @@ fn user() -> &'static str {
 }
 
 fn free_port() -> u16 {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map(|address| address.port());
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map(|address| address.port());
     port.unwrap_or_else(|fault| panic!("no free port: {fault}"))
 }
 

@@ -108,12 +108,7 @@ impl<R: Rows> Rules<'_, R> {
     }
 
     /// What a claim looked at, which has just come to `outcome` after it had `brought_in` what was due.
-    pub fn trace(
-        &mut self,
-        brought_in: Vec<(JobId, State)>,
-        claim: &Claim,
-        outcome: &ClaimOutcome,
-    ) -> Result<Trace> {
+    pub fn trace(&mut self, brought_in: Vec<(JobId, State)>, claim: &Claim, outcome: &ClaimOutcome) -> Result<Trace> {
         let mut trace = Trace { brought_in, ..Trace::default() };
         if let ClaimOutcome::Claimed(jobs) = outcome {
             trace.taken = jobs.iter().map(|job| job.identity.id.clone()).collect();

@@ -66,7 +66,8 @@ impl JobFilter {
     pub fn states_of(word: &str) -> Vec<State> {
         let families = [Family::JobQueue, Family::TransactionQueue, Family::Plain];
         let means = |state: State| {
-            let is_word_of = |family: &Family| [false, true].iter().any(|&business| family.word(state, business) == word);
+            let is_word_of =
+                |family: &Family| [false, true].iter().any(|&business| family.word(state, business) == word);
             state.word() == word || families.iter().any(is_word_of)
         };
         State::ALL.into_iter().filter(|state| means(*state)).collect()

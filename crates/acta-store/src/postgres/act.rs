@@ -195,8 +195,7 @@ fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim) -> Resu
     let row = session.one(statement!("bring_in"), params![path => TEXT, given => INT8])?;
     let changed: Vec<i64> = get(&row, 0)?;
     let changed: Vec<u64> = changed.into_iter().map(i64::cast_unsigned).collect();
-    let brought_in =
-        with_rules(session, clock, &claim.namespace, |rules| rules.states(&changed))?.unwrap_or_default();
+    let brought_in = with_rules(session, clock, &claim.namespace, |rules| rules.states(&changed))?.unwrap_or_default();
     let outcome = take(session, claim, &names, given)?;
     let answer = with_rules(session, clock, &claim.namespace, |rules| {
         let trace = if claim.trace { Some(rules.trace(brought_in, claim, &outcome)?) } else { None };
@@ -234,4 +233,3 @@ fn take(session: &Session, claim: &Claim, names: &Option<Vec<&str>>, given: Opti
     let jobs = rows.iter().map(|row| codec::job(row, 0)).collect::<Result<Vec<Job>>>()?;
     Ok(if jobs.is_empty() { ClaimOutcome::Nothing(None) } else { ClaimOutcome::Claimed(jobs) })
 }
-

@@ -185,12 +185,7 @@ impl PostgresStore {
         answers.into_iter().map(|answer| answer.map_or_else(busy, Ok)).collect()
     }
 
-    async fn beat_some(
-        &self,
-        beats: &Heartbeats,
-        open: &[usize],
-        answers: &mut [Option<Result<Beat>>],
-    ) -> Result<()> {
+    async fn beat_some(&self, beats: &Heartbeats, open: &[usize], answers: &mut [Option<Result<Beat>>]) -> Result<()> {
         let asked: Vec<&(JobId, Claimant)> = open.iter().map(|&index| &beats.beats[index]).collect();
         let rows: Vec<Option<i64>> = asked.iter().map(|(id, _)| id.row().map(u64::cast_signed)).collect();
         let ids: Vec<&str> = asked.iter().map(|(id, _)| id.as_str()).collect();
@@ -357,7 +352,8 @@ fn side_by_side(row: &Row) -> Result<Vec<Settled>> {
     let holders: Vec<Option<String>> = get(row, 4)?;
     let drew: Vec<bool> = get(row, 5)?;
     let rest = states.into_iter().zip(run_ats).zip(fences).zip(holders).zip(drew);
-    let whole = |(fault, ((((state, run_at), fence), holder), drew))| Settled { fault, state, run_at, fence, holder, drew };
+    let whole =
+        |(fault, ((((state, run_at), fence), holder), drew))| Settled { fault, state, run_at, fence, holder, drew };
     Ok(faults.into_iter().zip(rest).map(whole).collect())
 }
 
@@ -381,4 +377,3 @@ fn refusal(
     let holder = holder.map(Label::trusted);
     Ok(refusal.error(id, state, fence.unwrap_or_default().cast_unsigned(), holder.as_ref(), claimant))
 }
-

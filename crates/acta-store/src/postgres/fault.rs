@@ -57,7 +57,8 @@ fn of_database(place: &str, family: Option<Family>, said: &DbError) -> Error {
     let class = said.code().code().get(..2).unwrap_or_default();
     match *said.code() {
         SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_FUNCTION | SqlState::INVALID_SCHEMA_NAME => {
-            let why = format!("{}; is there a ledger of this release? `orchestrator migrate` makes one", said.message());
+            let why =
+                format!("{}; is there a ledger of this release? `orchestrator migrate` makes one", said.message());
             Error::Unreadable { place, why }
         }
         SqlState::INSUFFICIENT_PRIVILEGE => Error::Unavailable { place, why: said.message().into() },

@@ -86,9 +86,9 @@ fn rows_before(
 /// decided by the filter.
 fn states_of(word: &str) -> &'static str {
     match JobFilter::states_of(word)[..] {
-        [State::Failed] => " AND s.unsuccessful = 7",
-        [State::Cancelled] => " AND s.unsuccessful = 8",
-        [State::Failed, State::Cancelled] => " AND s.unsuccessful IS NOT NULL",
+        [State::Failed] => " AND s.state = 7",
+        [State::Cancelled] => " AND s.state = 8",
+        [State::Failed, State::Cancelled] => " AND s.state IN (7, 8)",
         [State::Claimed | State::Running, ..] => " AND s.lease_expires_at IS NOT NULL AND s.due_at IS NOT NULL",
         _ => "",
     }

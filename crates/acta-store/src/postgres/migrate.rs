@@ -135,4 +135,3 @@ pub(super) async fn migrate(db: &Connections) -> Result<Vec<&'static Migration>>
         }
     }
 }
-

@@ -243,7 +243,8 @@ impl Store for PostgresStore {
     }
 
     async fn backup(&self, _path: PathBuf) -> Result<()> {
-        let why = "a database is backed up by its own means: `pg_dump --schema=acta`, or the copies of the whole server";
+        let why =
+            "a database is backed up by its own means: `pg_dump --schema=acta`, or the copies of the whole server";
         Err(Error::invalid("backup", self.db.place(), why))
     }
 

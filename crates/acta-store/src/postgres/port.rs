@@ -74,7 +74,8 @@ pub(super) fn mark(session: &Session, mark: &Mark, clock: Option<&dyn Clock>) ->
     for (ns, _) in session.namespaces()? {
         if evidence.held.is_none() {
             let found = session.first(statement!("held"), params![ns => INT4, now.as_millis() => INT8])?;
-            let held = |row| Ok::<_, Error>((JobId::trusted(get::<&str>(row, 0)?), Timestamp::from_millis(get(row, 1)?)));
+            let held =
+                |row| Ok::<_, Error>((JobId::trusted(get::<&str>(row, 0)?), Timestamp::from_millis(get(row, 1)?)));
             evidence.held = found.as_ref().map(held).transpose()?;
         }
     }
@@ -174,7 +175,8 @@ pub(super) fn examine(session: &Session) -> Result<Vec<Finding>> {
         findings.push(Finding::new(place, "the server does not write durably", fix));
     }
     if oldest > 600 {
-        let what = format!("a transaction has been open for {oldest} s: what is deleted can't be cleared away behind it");
+        let what =
+            format!("a transaction has been open for {oldest} s: what is deleted can't be cleared away behind it");
         let fix = "find it in pg_stat_activity by its xact_start, and end it";
         findings.push(Finding::new(place, what, fix));
     }

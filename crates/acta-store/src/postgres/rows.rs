@@ -285,8 +285,7 @@ impl Rows for PgRows<'_> {
     }
 
     fn save_lane(&mut self, lane: &Lane) -> Result<()> {
-        let params =
-            params![lane.number.0.cast_signed() => INT8, lane.live.cast_signed() => INT8, lane.paused => BOOL];
+        let params = params![lane.number.0.cast_signed() => INT8, lane.live.cast_signed() => INT8, lane.paused => BOOL];
         self.session.execute(statement!("save_lane"), params)?;
         Ok(())
     }
@@ -385,4 +384,3 @@ impl Rows for PgRows<'_> {
         Ok(())
     }
 }
-

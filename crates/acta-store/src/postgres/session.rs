@@ -3,8 +3,8 @@
 //! The rules look at rows one by one and do not know of waiting, so such a verb runs on a thread that may block. The verbs that
 //! workers live on do not come here: they are functions in the database, one round trip each.
 
-use acta_core::store::Openness;
 use acta_core::rows::Queue;
+use acta_core::store::Openness;
 use acta_core::{Backoff, Definition, Error, Label, Name, Namespace, QueueSettings, Result, Span, Timestamp};
 use deadpool_postgres::Client;
 use tokio::runtime::Handle;
@@ -52,7 +52,9 @@ impl Session {
 
     /// A command without parameters or answer.
     pub(super) fn command(&self, sql: &str) -> Result<()> {
-        self.handle.block_on(self.client.batch_execute(sql)).map_err(|fault| fault::translate(&self.place, None, &fault))
+        self.handle
+            .block_on(self.client.batch_execute(sql))
+            .map_err(|fault| fault::translate(&self.place, None, &fault))
     }
 
     /// All rows of a statement's answer.
@@ -183,7 +185,11 @@ impl Session {
     }
 
     /// Sets what a queue says about its jobs; makes it if it is not there.
-    pub(super) fn configure(&self, namespace: &Namespace, settings: &QueueSettings) -> Result<(NamespaceNumber, Queue)> {
+    pub(super) fn configure(
+        &self,
+        namespace: &Namespace,
+        settings: &QueueSettings,
+    ) -> Result<(NamespaceNumber, Queue)> {
         let (ns, queue) = self.ensure_namespace(namespace)?;
         let millis = |span: Option<Span>| span.map(Span::as_millis);
         let sql = statement!("save_settings");

@@ -29,11 +29,8 @@ pub(crate) fn files(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>
 /// The same, in a database of its own.
 pub(crate) fn postgres(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
     let database = Database::new(Server::shared_url(), Some(template()));
-    let options = postgres::Options {
-        clock: Some(given.clock),
-        random: Some(given.random),
-        ..postgres::Options::default()
-    };
+    let options =
+        postgres::Options { clock: Some(given.clock), random: Some(given.random), ..postgres::Options::default() };
     let store = PostgresStore::new(&database.url(), options).unwrap();
     (Arc::new(store), Box::new(database))
 }

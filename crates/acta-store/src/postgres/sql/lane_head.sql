@@ -2,4 +2,4 @@ SELECT s.job, s.state, s.place, s.priority, s.lane, s.flags, s.attempts, s.max_a
        s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at, s.finished_at, s.retention_ms, s.prune_at,
        s.settled, s.settled_run_at
 FROM acta.standing s
-WHERE s.head_of = $1
+WHERE s.lane = $1 AND s.state BETWEEN 1 AND 5

@@ -2,6 +2,6 @@ SELECT s.job, s.state, s.place, s.priority, s.lane, s.flags, s.attempts, s.max_a
        s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at, s.finished_at, s.retention_ms, s.prune_at,
        s.settled, s.settled_run_at
 FROM acta.standing s
-WHERE s.blocked_in = $1
+WHERE s.lane = $1 AND s.state = 0
 ORDER BY s.place
 LIMIT 1

@@ -89,18 +89,19 @@ DECLARE
 BEGIN
     late := ARRAY(
         SELECT s.ctid FROM acta.standing s
-        WHERE s.ns = space.ns AND s.late_place IS NOT NULL AND (numbers IS NULL OR s.name = ANY (numbers))
+        WHERE s.ns = space.ns AND s.state = 1 AND s.flags & 259 = 0 AND (numbers IS NULL OR s.name = ANY (numbers))
           AND (s.expires_at IS NULL OR s.fence > 0 OR s.expires_at > now_ms)
-        ORDER BY s.priority DESC, s.late_place
+        ORDER BY s.priority DESC, s.place
         LIMIT most
         FOR UPDATE SKIP LOCKED);
     FOR line IN SELECT l.priority, l.floor FROM acta.lines l WHERE l.ns = space.ns ORDER BY l.priority DESC LOOP
         fresh := fresh || ARRAY(
             SELECT s.ctid FROM acta.standing s
-            WHERE s.ns = space.ns AND s.priority = line.priority AND s.fresh_place >= line.floor
+            WHERE s.ns = space.ns AND s.priority = line.priority AND s.state = 1 AND s.flags & 259 = 256
+              AND s.place >= line.floor
               AND (numbers IS NULL OR s.name = ANY (numbers))
               AND (s.expires_at IS NULL OR s.expires_at > now_ms)
-            ORDER BY s.fresh_place
+            ORDER BY s.place
             LIMIT most - cardinality(fresh)
             FOR UPDATE SKIP LOCKED);
         EXIT WHEN cardinality(fresh) >= most;

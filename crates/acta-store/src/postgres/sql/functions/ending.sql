@@ -14,8 +14,8 @@ BEGIN
     WITH next AS (
         SELECT n.job, l.paused
         FROM acta.lanes l
-        CROSS JOIN LATERAL (SELECT s.job FROM acta.standing s WHERE s.blocked_in = l.lane ORDER BY s.place LIMIT 1) n
-        WHERE l.lane = ANY (left_lanes) AND NOT EXISTS (SELECT 1 FROM acta.standing h WHERE h.head_of = l.lane)
+        CROSS JOIN LATERAL (SELECT s.job FROM acta.standing s WHERE s.lane = l.lane AND s.state = 0 ORDER BY s.place LIMIT 1) n
+        WHERE l.lane = ANY (left_lanes) AND NOT EXISTS (SELECT 1 FROM acta.standing h WHERE h.lane = l.lane AND h.state BETWEEN 1 AND 5)
     ), promoted AS (
         UPDATE acta.standing s
         SET state = CASE WHEN s.run_at > now_ms THEN 2 ELSE 1 END,
@@ -95,11 +95,11 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    IF s.state = 0 OR NOT EXISTS (SELECT 1 FROM acta.standing n WHERE n.blocked_in = s.lane) THEN
+    IF s.state = 0 OR NOT EXISTS (SELECT 1 FROM acta.standing n WHERE n.lane = s.lane AND n.state = 0) THEN
         RETURN true;
     END IF;
     PERFORM 1 FROM acta.standing n
-    WHERE n.job = (SELECT f.job FROM acta.standing f WHERE f.blocked_in = s.lane ORDER BY f.place LIMIT 1)
+    WHERE n.job = (SELECT f.job FROM acta.standing f WHERE f.lane = s.lane AND f.state = 0 ORDER BY f.place LIMIT 1)
     FOR UPDATE SKIP LOCKED;
     RETURN FOUND;
 END $$;

@@ -50,9 +50,122 @@ LANGUAGE sql STABLE AS $$
     FROM (SELECT s.arriving FROM acta.standing s WHERE s.ns = of_ns AND s.arriving IS NOT NULL LIMIT 1000) a
 $$;
 
+-- Of each job whose key is taken, the answer; null for the others. The caller holds the keys.
+CREATE OR REPLACE FUNCTION acta._answers(of_ns integer, payloads text[], dedup_keys text[], now_ms bigint)
+RETURNS acta.answered[]
+LANGUAGE sql AS $$
+    WITH asked AS (
+        SELECT i.nth, i.payload, i.key, k.id, k.digest, CASE WHEN k.expires_at IS NULL THEN s.state ELSE k.state END AS state,
+               k.id <> '' AND (k.expires_at IS NULL OR k.expires_at > now_ms) AS is_held,
+               min(i.nth) OVER (PARTITION BY i.key) AS first
+        FROM unnest(payloads, dedup_keys) WITH ORDINALITY i (payload, key, nth)
+        LEFT JOIN acta.keys k ON k.ns = of_ns AND k.key = i.key
+        LEFT JOIN acta.standing s ON s.job = k.job
+    ), numbered AS (
+        SELECT a.*, a.key IS NULL OR (NOT a.is_held AND a.first = a.nth) AS is_made,
+               count(*) FILTER (WHERE a.key IS NULL OR (NOT a.is_held AND a.first = a.nth)) OVER (ORDER BY a.nth) AS made
+        FROM asked a
+    )
+    SELECT array_agg(CASE
+        WHEN n.is_made THEN NULL
+        WHEN n.is_held THEN ROW(n.id, n.state, acta._digest(n.payload) <> n.digest, NULL)::acta.answered
+        ELSE ROW(NULL, NULL, n.payload <> payloads[n.first],
+                 (SELECT f.made FROM numbered f WHERE f.nth = n.first))::acta.answered END ORDER BY n.nth)
+    FROM numbered n
+$$;
+
+-- Refuses the first job that can't be accepted.
+CREATE OR REPLACE FUNCTION acta._check_jobs(has_priority boolean, names text[], priorities smallint[], budgets integer[],
+                                            leases bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    clash_at integer;
+    clash text;
+    known text;
+    bad_at integer;
+    bad text;
+    bad_value bigint;
+BEGIN
+    IF num_nonnulls(names, priorities, budgets, leases) = 0 THEN
+        RETURN;
+    END IF;
+    SELECT i.nth - 1, i.name, coalesce(n.name, e.name) INTO clash_at, clash, known
+    FROM unnest(names) WITH ORDINALITY i (name, nth)
+    LEFT JOIN acta.names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
+    LEFT JOIN (SELECT lower(u.name) AS lowered, min(u.name) AS name, count(DISTINCT u.name) AS kinds
+               FROM unnest(names) u (name) GROUP BY lower(u.name)) g ON g.lowered = lower(i.name) AND g.kinds > 1
+    LEFT JOIN LATERAL (SELECT f.name FROM unnest(names) WITH ORDINALITY f (name, nth)
+                       WHERE lower(f.name) = g.lowered AND f.name <> i.name AND f.nth < i.nth
+                       ORDER BY f.nth DESC LIMIT 1) e ON g.kinds > 1
+    WHERE n.name IS NOT NULL OR e.name IS NOT NULL
+    ORDER BY i.nth LIMIT 1;
+    SELECT f.nth - 1, f.what, CASE f.what WHEN 'priority' THEN f.priority WHEN 'maxAttempts' THEN f.budget ELSE f.lease END
+    INTO bad_at, bad, bad_value
+    FROM (
+        SELECT i.nth, i.budget, i.lease, coalesce(i.priority, n.priority) AS priority,
+               CASE WHEN NOT has_priority AND coalesce(i.priority, n.priority) IS NOT NULL THEN 'priority'
+                    WHEN i.priority NOT BETWEEN 0 AND 100 THEN 'priority'
+                    WHEN i.budget < 1 THEN 'maxAttempts'
+                    WHEN i.lease < 1 THEN 'lease' END AS what
+        FROM unnest(names, priorities, budgets, leases) WITH ORDINALITY i (name, priority, budget, lease, nth)
+        LEFT JOIN acta.names n ON n.name = i.name) f
+    WHERE f.what IS NOT NULL
+    ORDER BY f.nth LIMIT 1;
+    IF bad IS NOT NULL AND (clash IS NULL OR bad_at < clash_at) THEN
+        PERFORM acta._refuse('invalid', format('job %s: %s %s is not allowed here', bad_at, bad, bad_value), bad,
+                             bad_value::text, NULL, bad_at);
+    ELSIF clash IS NOT NULL THEN
+        PERFORM acta._refuse('case', format('name %I differs from the existing %I only by case', clash, known), 'name', clash,
+                             known, clash_at);
+    END IF;
+END $$;
+
+-- Takes note of names that are used.
+CREATE OR REPLACE FUNCTION acta._ensure_names(wanted text[]) RETURNS void
+LANGUAGE sql AS $$
+    INSERT INTO acta.names (name)
+    SELECT DISTINCT w FROM unnest(wanted) w
+    WHERE w IS NOT NULL AND NOT EXISTS (SELECT 1 FROM acta.names k WHERE k.name = w) ORDER BY w
+    ON CONFLICT DO NOTHING
+$$;
+
+-- Puts jobs at the ends of lanes, in their order: of each the lane's number, whether that is paused, and, for those in a lane,
+-- the state that they begin in.
+CREATE OR REPLACE FUNCTION acta._join_lanes(of_ns integer, lanes text[], run_ats bigint[], now_ms bigint,
+                                            OUT numbers bigint[], OUT pauses boolean[], OUT states smallint[])
+LANGUAGE plpgsql AS $$
+DECLARE
+    arrived boolean := EXISTS (SELECT 1 FROM acta.standing s WHERE s.ns = of_ns AND s.arriving = ANY (lanes));
+BEGIN
+    IF arrived THEN
+        PERFORM acta._hold_lanes(of_ns, array_remove(lanes, NULL));
+        PERFORM acta._admit_into(of_ns, array_remove(lanes, NULL), acta._now(now_ms));
+    END IF;
+    WITH asked AS (
+        SELECT i.nth, i.lane, i.run_at, row_number() OVER (PARTITION BY i.lane ORDER BY i.nth) AS nth_in_lane
+        FROM unnest(lanes, run_ats) WITH ORDINALITY i (lane, run_at, nth)
+    ), joined AS (
+        INSERT INTO acta.lanes AS l (ns, name, live)
+        SELECT of_ns, a.lane, count(*) FROM asked a WHERE a.lane IS NOT NULL GROUP BY a.lane ORDER BY a.lane
+        ON CONFLICT (ns, name) DO UPDATE SET live = l.live + excluded.live
+        RETURNING l.lane, l.name, l.paused, l.live
+    )
+    SELECT array_agg(j.lane ORDER BY a.nth), array_agg(j.paused ORDER BY a.nth),
+           array_agg(CASE WHEN a.lane IS NULL THEN NULL
+                          WHEN j.live > c.added OR a.nth_in_lane > 1 THEN 0
+                          WHEN a.run_at > acta._now(now_ms) THEN 2
+                          ELSE 1 END::smallint ORDER BY a.nth)
+    INTO numbers, pauses, states
+    FROM asked a
+    LEFT JOIN joined j ON j.name = a.lane
+    LEFT JOIN (SELECT g.lane, count(*) AS added FROM asked g GROUP BY g.lane) c ON c.lane = a.lane;
+END $$;
+
 -- Adds jobs, all or none; one answer each, in order. The arrays stand side by side, one element a job; one that no job has
 -- anything in may be null. `own` says that the caller's transaction ends with this call: then lanes are joined at once,
 -- otherwise the jobs of a lane arrive, and join it with the next call that works on it.
+--
+-- Arrays are carried from step to step rather than tables: most of them are null in most calls, and then cost nothing.
 CREATE OR REPLACE FUNCTION acta._enqueue(
     queue text, own boolean, payloads text[], names text[], lanes text[], priorities smallint[], run_ats bigint[],
     expiries bigint[], leases bigint[], keys text[], dedup_keys text[], while_live boolean[], budgets integer[],
@@ -66,204 +179,139 @@ SET jit = off AS $$
 DECLARE
     space acta.namespaces;
     family record;
+    asked integer := coalesce(array_length(payloads, 1), 0);
     has_names boolean := coalesce(array_length(array_remove(names, NULL), 1), 0) > 0;
-    clash_at integer;
-    clash text;
-    known text;
-    bad_at integer;
-    bad text;
-    bad_value bigint;
-    found_lanes text[];
     has_keys boolean := coalesce(array_length(array_remove(dedup_keys, NULL), 1), 0) > 0;
-    -- Of each job: 0 if it is to be made, else the number of the job of this call whose key it has, or -1.
-    double_of integer[];
-    held_ids text[];
-    held_states smallint[];
-    held_digests bigint[];
+    name_numbers integer[];
+    retentions bigint[];
+    answers acta.answered[];
+    numbers bigint[];
+    ids text[];
+    states smallint[];
+    lane_numbers bigint[];
+    lane_pauses boolean[];
     stamp text;
-    made_at integer[];
-    made_ids text[];
-    made_states smallint[];
-    created_before integer := 0;
-    asked record;
 BEGIN
     PERFORM _begin(own);
     space := _ensure_namespace(queue);
     family := _family(queue);
-
     -- Names first: they are what every other call looks at, too.
+    PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
     IF has_names THEN
-        SELECT i.nth - 1, i.name, coalesce(n.name, e.name) INTO clash_at, clash, known
-        FROM unnest(names) WITH ORDINALITY i (name, nth)
-        LEFT JOIN names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
-        LEFT JOIN LATERAL (SELECT e.name FROM unnest(names) WITH ORDINALITY e (name, nth)
-                           WHERE lower(e.name) = lower(i.name) AND e.name <> i.name AND e.nth < i.nth
-                           ORDER BY e.nth DESC LIMIT 1) e ON n.name IS NULL
-        WHERE n.name IS NOT NULL OR e.name IS NOT NULL
-        ORDER BY i.nth LIMIT 1;
+        PERFORM _ensure_names(names);
+        SELECT array_agg(n.number ORDER BY i.nth), array_agg(coalesce(i.lane, n.lane) ORDER BY i.nth),
+               array_agg(coalesce(i.priority, n.priority) ORDER BY i.nth),
+               array_agg(coalesce(i.budget, n.max_attempts) ORDER BY i.nth),
+               array_agg(coalesce(i.retryable, n.retryable) ORDER BY i.nth),
+               array_agg(coalesce(i.backoff, n.backoff) ORDER BY i.nth), array_agg(n.retention_ms ORDER BY i.nth)
+        INTO name_numbers, lanes, priorities, budgets, retryables, backoffs, retentions
+        FROM unnest(names, lanes, priorities, budgets, retryables, backoffs)
+             WITH ORDINALITY i (name, lane, priority, budget, retryable, backoff, nth)
+        LEFT JOIN names n ON n.name = i.name;
     END IF;
-    SELECT f.nth - 1, f.what, CASE f.what WHEN 'priority' THEN f.priority WHEN 'maxAttempts' THEN f.budget ELSE f.lease END
-    INTO bad_at, bad, bad_value
-    FROM (
-        SELECT i.nth, i.budget, i.lease, coalesce(i.priority, n.priority) AS priority,
-               CASE WHEN NOT family.has_priority AND coalesce(i.priority, n.priority) IS NOT NULL THEN 'priority'
-                    WHEN i.priority NOT BETWEEN 0 AND 100 THEN 'priority'
-                    WHEN i.budget < 1 THEN 'maxAttempts'
-                    WHEN i.lease < 1 THEN 'lease' END AS what
-        FROM unnest(payloads, names, priorities, budgets, leases)
-             WITH ORDINALITY i (payload, name, priority, budget, lease, nth)
-        LEFT JOIN names n ON n.name = i.name) f
-    WHERE f.what IS NOT NULL
-    ORDER BY f.nth LIMIT 1;
-    IF bad IS NOT NULL AND (clash IS NULL OR bad_at < clash_at) THEN
-        PERFORM _refuse('invalid', format('job %s: %s %s is not allowed here', bad_at, bad, bad_value), bad, bad_value::text,
-                        NULL, bad_at);
-    ELSIF clash IS NOT NULL THEN
-        PERFORM _refuse('case', format('name %I differs from the existing %I only by case', clash, known), 'name', clash, known,
-                        clash_at);
-    END IF;
-    IF has_names THEN
-        INSERT INTO names (name) SELECT DISTINCT n FROM unnest(names) n
-        WHERE n IS NOT NULL AND NOT EXISTS (SELECT 1 FROM names k WHERE k.name = n) ORDER BY n
-        ON CONFLICT DO NOTHING;
-    END IF;
-
     -- Then keys, in their order.
     IF has_keys THEN
         INSERT INTO keys AS k (ns, key, id, digest, state)
         SELECT DISTINCT space.ns, d, '', 0, 0 FROM unnest(dedup_keys) d WHERE d IS NOT NULL ORDER BY d
         ON CONFLICT (ns, key) DO UPDATE SET digest = k.digest;
+        now_ms := _now(now_ms);
+        answers := _answers(space.ns, payloads, dedup_keys, now_ms);
+        -- What is left is made.
+        SELECT array_agg(i.payload ORDER BY i.nth), array_agg(i.name ORDER BY i.nth), array_agg(i.number ORDER BY i.nth),
+               array_agg(i.lane ORDER BY i.nth), array_agg(i.priority ORDER BY i.nth), array_agg(i.run_at ORDER BY i.nth),
+               array_agg(i.expires_at ORDER BY i.nth), array_agg(i.lease ORDER BY i.nth), array_agg(i.key ORDER BY i.nth),
+               array_agg(i.dedup_key ORDER BY i.nth), array_agg(i.is_while_live ORDER BY i.nth),
+               array_agg(i.budget ORDER BY i.nth), array_agg(i.retryable ORDER BY i.nth),
+               array_agg(i.backoff ORDER BY i.nth), array_agg(i.retention ORDER BY i.nth)
+        INTO payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live,
+             budgets, retryables, backoffs, retentions
+        FROM unnest(payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys,
+                    while_live, budgets, retryables, backoffs, retentions)
+             WITH ORDINALITY i (payload, name, number, lane, priority, run_at, expires_at, lease, key, dedup_key,
+                                is_while_live, budget, retryable, backoff, retention, nth)
+        WHERE answers[i.nth] IS NULL;
+    END IF;
+    -- Then lanes.
+    IF array_length(array_remove(lanes, NULL), 1) > 0 THEN
+        IF own THEN
+            SELECT j.numbers, j.pauses, j.states INTO lane_numbers, lane_pauses, states
+            FROM _join_lanes(space.ns, lanes, run_ats, now_ms) j;
+        ELSE
+            states := ARRAY(SELECT CASE WHEN i.lane IS NOT NULL THEN 0 END::smallint
+                            FROM unnest(lanes) WITH ORDINALITY i (lane, nth) ORDER BY i.nth);
+        END IF;
     END IF;
     now_ms := _now(now_ms);
-    IF has_keys THEN
-        SELECT array_agg(d.double_of ORDER BY d.nth), array_agg(d.id ORDER BY d.nth), array_agg(d.state ORDER BY d.nth),
-               array_agg(d.digest ORDER BY d.nth)
-        INTO double_of, held_ids, held_states, held_digests
-        FROM (
-            SELECT i.nth, k.id, k.digest,
-                   CASE WHEN k.expires_at IS NULL THEN s.state ELSE k.state END AS state,
-                   CASE WHEN i.key IS NULL THEN 0
-                        WHEN k.id <> '' AND (k.expires_at IS NULL OR k.expires_at > now_ms) THEN -1
-                        WHEN min(i.nth) OVER (PARTITION BY i.key) < i.nth THEN min(i.nth) OVER (PARTITION BY i.key)
-                        ELSE 0 END AS double_of
-            FROM unnest(dedup_keys) WITH ORDINALITY i (key, nth)
-            LEFT JOIN keys k ON k.ns = space.ns AND k.key = i.key
-            LEFT JOIN standing s ON s.job = k.job
-        ) d;
-    END IF;
-
-    -- Then lanes.
-    SELECT array_agg(DISTINCT w.lane) INTO found_lanes
-    FROM (SELECT coalesce(i.lane, n.lane) AS lane, i.nth
-          FROM unnest(payloads, lanes, names) WITH ORDINALITY i (payload, lane, name, nth)
-          LEFT JOIN names n ON n.name = i.name) w
-    WHERE w.lane IS NOT NULL AND coalesce(double_of[w.nth], 0) = 0;
-    IF own AND found_lanes IS NOT NULL THEN
-        PERFORM _hold_lanes(space.ns, found_lanes);
-        IF EXISTS (SELECT 1 FROM standing s WHERE s.ns = space.ns AND s.arriving = ANY (found_lanes)) THEN
-            PERFORM _admit_into(space.ns, found_lanes, now_ms);
-        END IF;
-    END IF;
-
+    -- A new array each, so that one row's number is known to all statements; drawn in the order of the jobs.
+    numbers := ARRAY(SELECT nextval('acta.numbers') FROM generate_series(1, array_length(payloads, 1)));
     stamp := family.queue || '-item-' || _base36(now_ms) || '-';
-    WITH given AS (
-        SELECT i.*, n.number, coalesce(i.lane, n.lane) AS joined, coalesce(i.priority, n.priority, 50::smallint) AS ranked,
-               coalesce(i.budget, n.max_attempts, family.max_attempts) AS allowed,
-               coalesce(i.retryable, n.retryable, true) AS may_retry,
-               coalesce(i.backoff, n.backoff) AS delays, n.retention_ms
-        FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets,
-                    retryables, backoffs)
-             WITH ORDINALITY i (payload, name, lane, priority, run_at, expires_at, lease_ms, key, dedup_key, is_while_live,
-                                budget, retryable, backoff, nth)
-        LEFT JOIN names n ON n.name = i.name
-        WHERE coalesce(double_of[i.nth], 0) = 0
-        ORDER BY i.nth
-    ), numbered AS MATERIALIZED (
-        SELECT g.*, nextval('acta.numbers') AS job FROM given g
-    ), salted AS MATERIALIZED (
-        SELECT n.*,
-               coalesce(salts[row_number() OVER (ORDER BY n.nth)], floor(random() * 1679616)::integer) AS salt,
-               l.lane AS lane_number, l.paused,
-               l.live > 0 OR row_number() OVER (PARTITION BY n.joined ORDER BY n.nth) > 1 AS is_behind
-        FROM numbered n
-        LEFT JOIN lanes l ON own AND n.joined IS NOT NULL AND l.ns = space.ns AND l.name = n.joined
-    ), made AS MATERIALIZED (
-        SELECT m.*,
-               stamp
-               || substr('0123456789abcdefghijklmnopqrstuvwxyz', m.salt / 46656 % 36 + 1, 1)
-               || substr('0123456789abcdefghijklmnopqrstuvwxyz', m.salt / 1296 % 36 + 1, 1)
-               || substr('0123456789abcdefghijklmnopqrstuvwxyz', m.salt / 36 % 36 + 1, 1)
-               || substr('0123456789abcdefghijklmnopqrstuvwxyz', m.salt % 36 + 1, 1)
-               || _base36(m.job) AS id,
-               CASE WHEN m.joined IS NOT NULL AND (NOT own OR m.is_behind) THEN 0
-                    WHEN m.run_at > now_ms THEN 2
-                    ELSE 1 END::smallint AS state
-        FROM salted m
-    ), identities AS (
-        INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, payload)
-        SELECT m.job, now_ms, m.lease_ms, space.ns, m.id, m.name, m.joined, m.key, m.dedup_key, m.delays, m.payload
-        FROM made m
-    ), standings AS (
+    ids := ARRAY(
+        SELECT stamp || substr(d.igits, i.salt / 46656 % 36 + 1, 1) || substr(d.igits, i.salt / 1296 % 36 + 1, 1)
+               || substr(d.igits, i.salt / 36 % 36 + 1, 1) || substr(d.igits, i.salt % 36 + 1, 1)
+               || CASE WHEN i.number >= 2176782336 THEN _base36(i.number) ELSE ltrim(
+                  substr(d.igits, (i.number / 60466176)::integer + 1, 1)
+                  || substr(d.igits, (i.number / 1679616 % 36)::integer + 1, 1)
+                  || substr(d.igits, (i.number / 46656 % 36)::integer + 1, 1)
+                  || substr(d.igits, (i.number / 1296 % 36)::integer + 1, 1)
+                  || substr(d.igits, (i.number / 36 % 36)::integer + 1, 1)
+                  || substr(d.igits, (i.number % 36)::integer + 1, 1), '0') END
+        FROM (SELECT u.number, coalesce(u.salt, floor(random() * 1679616)::integer) AS salt, u.nth
+              FROM unnest(numbers, salts[1:cardinality(numbers)]) WITH ORDINALITY u (number, salt, nth)) i,
+             (SELECT '0123456789abcdefghijklmnopqrstuvwxyz' AS igits OFFSET 0) d
+        ORDER BY i.nth);
+    INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, payload)
+    SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key, i.backoff, i.payload
+    FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, payloads)
+         i (job, lease, id, name, lane, key, dedup_key, backoff, payload);
+    WITH added AS (
         INSERT INTO standing (job, place, lane, run_at, expires_at, retention_ms, ns, name, max_attempts, state, priority,
                               flags, arriving)
-        SELECT m.job, m.job, m.lane_number, m.run_at, m.expires_at, m.retention_ms, space.ns, coalesce(m.number, 0),
-               m.allowed, m.state, m.ranked,
-               CASE WHEN m.may_retry THEN 0 ELSE 8 END
-               | CASE WHEN m.dedup_key IS NULL THEN 0 WHEN m.is_while_live THEN 128 ELSE 64 END
-               | CASE WHEN m.paused AND m.state <> 0 THEN 2 ELSE 0 END
-               | CASE WHEN own AND m.state = 1 THEN 256 ELSE 0 END,
-               CASE WHEN NOT own THEN m.joined END
-        FROM made m
+        SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at, i.retention, space.ns, coalesce(i.number, 0),
+               coalesce(i.budget, family.max_attempts), s.state, coalesce(i.priority, 50),
+               CASE WHEN i.retryable IS FALSE THEN 8 ELSE 0 END
+               | CASE WHEN i.dedup_key IS NULL THEN 0 WHEN i.is_while_live THEN 128 ELSE 64 END
+               | CASE WHEN i.is_paused AND s.state <> 0 THEN 2 ELSE 0 END
+               | CASE WHEN own AND s.state = 1 THEN 256 ELSE 0 END,
+               CASE WHEN NOT own THEN i.lane END
+        FROM unnest(numbers, lane_numbers, lane_pauses, states, run_ats, expiries, retentions, name_numbers, budgets,
+                    priorities, retryables, dedup_keys, while_live, lanes)
+             i (job, lane_number, is_paused, state, run_at, expires_at, retention, number, budget, priority, retryable,
+                dedup_key, is_while_live, lane)
+        CROSS JOIN LATERAL (
+            SELECT coalesce(i.state, CASE WHEN i.run_at > now_ms THEN 2 ELSE 1 END::smallint) AS state) s
+        RETURNING state, priority
     ), counted AS (
         INSERT INTO changes (ns, at, amounts)
-        SELECT space.ns, now_ms, ARRAY[count(*) FILTER (WHERE m.state = 0), count(*) FILTER (WHERE m.state = 1),
-                                       count(*) FILTER (WHERE m.state = 2)]
-        FROM made m
-        HAVING count(*) > 0
-    ), joined AS (
-        UPDATE lanes l SET live = l.live + w.added
-        FROM (SELECT m.lane_number, count(*) AS added FROM made m GROUP BY m.lane_number) w
-        WHERE l.lane = w.lane_number
-    ), kept AS (
-        UPDATE keys k
-        SET id = m.id, job = m.job, digest = _digest(m.payload), state = m.state, expires_at = NULL
-        FROM made m
-        WHERE has_keys AND k.ns = space.ns AND k.key = m.dedup_key
-    ), lined AS (
-        INSERT INTO lines (ns, priority, floor)
-        SELECT DISTINCT space.ns, m.ranked, 0 FROM made m
-        WHERE own AND NOT EXISTS (SELECT 1 FROM lines l WHERE l.ns = space.ns AND l.priority = m.ranked)
-        ORDER BY 2
-        ON CONFLICT DO NOTHING
+        SELECT space.ns, now_ms, ARRAY[count(*) FILTER (WHERE a.state = 0), count(*) FILTER (WHERE a.state = 1),
+                                       count(*) FILTER (WHERE a.state = 2)]
+        FROM added a HAVING count(*) > 0
     )
-    SELECT array_agg(m.nth ORDER BY m.nth), array_agg(m.id ORDER BY m.nth), array_agg(m.state ORDER BY m.nth)
-    INTO made_at, made_ids, made_states
-    FROM made m;
+    INSERT INTO lines (ns, priority, floor)
+    SELECT space.ns, a.priority, 0 FROM added a
+    WHERE own GROUP BY a.priority
+    HAVING NOT EXISTS (SELECT 1 FROM lines l WHERE l.ns = space.ns AND l.priority = a.priority)
+    ORDER BY 2
+    ON CONFLICT DO NOTHING;
+    IF states IS NULL AND run_ats IS NULL THEN
+        states := array_fill(1::smallint, ARRAY[cardinality(numbers)]);
+    ELSE
+        states := ARRAY(SELECT s.state FROM unnest(numbers) WITH ORDINALITY i (job, nth) JOIN standing s ON s.job = i.job
+                        ORDER BY i.nth);
+    END IF;
     IF NOT has_keys THEN
-        RETURN QUERY SELECT a.id, true, a.state, false FROM unnest(made_ids, made_states) a (id, state);
+        RETURN QUERY SELECT a.id, true, a.state, false FROM unnest(ids, states) a (id, state);
         RETURN;
     END IF;
-    FOR asked IN
-        SELECT i.* FROM unnest(payloads, double_of, held_ids, held_states, held_digests)
-                        WITH ORDINALITY i (payload, double, id, state, digest, nth)
-        ORDER BY i.nth
-    LOOP
-        payload_differs := false;
-        created := asked.double = 0;
-        IF asked.double = 0 THEN
-            created_before := created_before + 1;
-            id := made_ids[created_before];
-            state := made_states[created_before];
-        ELSIF asked.double = -1 THEN
-            id := asked.id;
-            state := asked.state;
-            payload_differs := _digest(asked.payload) <> asked.digest;
-        ELSE
-            -- Another one of this very call.
-            id := made_ids[array_position(made_at, asked.double)];
-            state := made_states[array_position(made_at, asked.double)];
-            payload_differs := asked.payload <> payloads[asked.double];
-        END IF;
-        RETURN NEXT;
-    END LOOP;
+    UPDATE keys k
+    SET id = m.id, job = m.job, digest = _digest(m.payload), state = m.state, expires_at = NULL
+    FROM unnest(numbers, ids, states, payloads, dedup_keys) m (job, id, state, payload, dedup_key)
+    WHERE k.ns = space.ns AND k.key = m.dedup_key;
+    RETURN QUERY
+    SELECT coalesce(a.id, ids[m.made]), a.id IS NULL AND a.twin IS NULL, coalesce(a.state, states[m.made]),
+           coalesce(a.payload_differs, false)
+    FROM (SELECT i.nth, (answers[i.nth]).*, count(*) FILTER (WHERE answers[i.nth] IS NULL) OVER (ORDER BY i.nth) AS so_far
+          FROM generate_series(1, asked) WITH ORDINALITY i (nth, nth_too)) a
+    -- One that has the key of another job of this call is told of that one.
+    CROSS JOIN LATERAL (SELECT coalesce(a.twin, a.so_far) AS made) m
+    ORDER BY a.nth;
 END $$;

@@ -115,21 +115,10 @@ CREATE TABLE acta.standing (
     flags            smallint NOT NULL CHECK (flags BETWEEN 0 AND 511),
     claimed_by       text,
     arriving         text COLLATE "C",              -- the lane that it will join: its transaction could not lock it
-    -- Each of these belongs to an index and is null wherever that index has no business, so that blocked and finished
-    -- jobs cost a claim nothing, and a step touches only the indexes that it moves a job in or out of.
-    fresh_place      bigint GENERATED ALWAYS AS
-                     (CASE WHEN state = 1 AND flags & 259 = 256 THEN place END) STORED,
-    late_place       bigint GENERATED ALWAYS AS
-                     (CASE WHEN state = 1 AND flags & 259 = 0 THEN place END) STORED,
+    -- When time alone changes something: a due run_at, a deadline, a lapse, an expiry.
     due_at           bigint GENERATED ALWAYS AS
                      (least(CASE state WHEN 2 THEN run_at WHEN 5 THEN wait_until ELSE lease_expires_at END,
                             CASE WHEN fence = 0 AND state < 6 THEN expires_at END)) STORED,
-    aside            smallint GENERATED ALWAYS AS
-                     (CASE WHEN state IN (1, 2, 5) AND (flags & 3 <> 0 OR (state = 5 AND wait_until IS NULL)) THEN 1 END)
-                     STORED,
-    head_of          bigint GENERATED ALWAYS AS (CASE WHEN state BETWEEN 1 AND 5 THEN lane END) STORED,
-    blocked_in       bigint GENERATED ALWAYS AS (CASE WHEN state = 0 THEN lane END) STORED,
-    unsuccessful     smallint GENERATED ALWAYS AS (CASE WHEN state IN (7, 8) THEN state END) STORED,
     -- A lease goes together with claimed and running, an end with the final states, a lane with life.
     CHECK ((lease_expires_at IS NOT NULL) = (state IN (3, 4))),
     CHECK ((finished_at IS NOT NULL) = (state >= 6)),
@@ -137,17 +126,22 @@ CREATE TABLE acta.standing (
     CHECK (state <> 0 OR (lane IS NULL) <> (arriving IS NULL)),
     CHECK (arriving IS NULL OR state = 0)
 ) WITH (fillfactor = 80);
--- The claim scan: what was ready from the beginning, from its floor on, and what became so later.
-CREATE INDEX standing_fresh ON acta.standing (ns, priority DESC, fresh_place) WHERE fresh_place IS NOT NULL;
-CREATE INDEX standing_late ON acta.standing (ns, priority DESC, late_place) WHERE late_place IS NOT NULL;
+-- All but the key are partial, so that blocked and finished jobs cost a claim nothing, and a step touches only the indexes that
+-- it moves a job in or out of. A statement repeats the condition of the index that it means.
+--
+-- The claim scan: what was ready from the beginning, from its floor on, and what became so later; neither if it is held.
+CREATE INDEX standing_fresh ON acta.standing (ns, priority DESC, place) WHERE state = 1 AND flags & 259 = 256;
+CREATE INDEX standing_late ON acta.standing (ns, priority DESC, place) WHERE state = 1 AND flags & 259 = 0;
 CREATE INDEX standing_due ON acta.standing (ns, due_at, place) WHERE due_at IS NOT NULL;
-CREATE INDEX standing_aside ON acta.standing (ns, name) WHERE aside IS NOT NULL;
+-- Heads that time alone makes no candidate.
+CREATE INDEX standing_aside ON acta.standing (ns, name)
+WHERE state IN (1, 2, 5) AND (flags & 3 <> 0 OR (state = 5 AND wait_until IS NULL));
 -- A lane has one member that is neither blocked nor ended.
-CREATE UNIQUE INDEX standing_head ON acta.standing (head_of) WHERE head_of IS NOT NULL;
-CREATE INDEX standing_next ON acta.standing (blocked_in, place) WHERE blocked_in IS NOT NULL;
+CREATE UNIQUE INDEX standing_head ON acta.standing (lane) WHERE lane IS NOT NULL AND state BETWEEN 1 AND 5;
+CREATE INDEX standing_next ON acta.standing (lane, place) WHERE lane IS NOT NULL AND state = 0;
 CREATE INDEX standing_arriving ON acta.standing (ns, arriving, job) WHERE arriving IS NOT NULL;
 CREATE INDEX standing_prune ON acta.standing (ns, prune_at, job) WHERE prune_at IS NOT NULL;
-CREATE INDEX standing_unsuccessful ON acta.standing (ns, unsuccessful, job) WHERE unsuccessful IS NOT NULL;
+CREATE INDEX standing_unsuccessful ON acta.standing (ns, state, job) WHERE state IN (7, 8);
 
 -- Of each priority the place below which no fresh job is ready. Claims start there, so that they do not step over what is
 -- gone and can't be vacuumed while somebody holds an old snapshot.
@@ -243,3 +237,7 @@ SELECT s.job, s.state, s.place, s.priority, s.lane AS lane_number, s.flags, s.at
 FROM acta.standing s
 JOIN acta.jobs j ON j.job = s.job
 LEFT JOIN acta.details d ON d.job = s.job AND s.flags & 32 <> 0;
+
+-- What is known of a job to add before anything is made: the holder of its key, or which of the jobs that are made by this call
+-- has it (`twin`, counted from 1).
+CREATE TYPE acta.answered AS (id text, state smallint, payload_differs boolean, twin integer);
