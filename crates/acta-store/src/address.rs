@@ -1,4 +1,4 @@
-//! Where a ledger is, as a URL: `sqlite:<file>` or `file:<folder>`.
+//! Where a ledger is, as a URL: `sqlite:<file>`, `file:<folder>` or `postgres://…`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,11 +16,16 @@ pub enum Address {
     /// A folder of JSON files.
     #[cfg(feature = "file")]
     File(PathBuf),
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(crate::postgres::Url),
 }
 
 impl Address {
     /// Opens the ledger there, with its default options; one that is not there is made, now or by the first change.
-    pub fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
+    ///
+    /// A ledger in PostgreSQL goes by the database's clock, which all its machines share, not by `clock`.
+    pub async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
         Ok(match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path) => {
@@ -29,6 +34,12 @@ impl Address {
             }
             #[cfg(feature = "file")]
             Self::File(root) => Arc::new(crate::FileStore::open(root, crate::file::Options { clock, random: None })?),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                let store = crate::PostgresStore::new(url, crate::postgres::Options::default())?;
+                store.create_or_accept().await?;
+                Arc::new(store)
+            }
         })
     }
 }
@@ -42,16 +53,20 @@ impl Address {
             Self::Sqlite(path) => Self::Sqlite(absolute(path)),
             #[cfg(feature = "file")]
             Self::File(root) => Self::File(absolute(root)),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Self::Postgres(url),
         }
     }
 
     /// Whether there is anything yet.
-    pub fn exists(&self) -> bool {
+    pub async fn exists(&self) -> Result<bool> {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(path) => path.exists(),
+            Self::Sqlite(path) => Ok(path.exists()),
             #[cfg(feature = "file")]
-            Self::File(root) => root.exists(),
+            Self::File(root) => Ok(root.exists()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => crate::PostgresStore::new(url, crate::postgres::Options::default())?.exists().await,
         }
     }
 }
@@ -62,8 +77,12 @@ impl FromStr for Address {
     fn from_str(url: &str) -> Result<Self> {
         let wrong = |why: &str| Error::invalid("ledger", url, why);
         let Some((scheme, path)) = url.split_once(':') else {
-            return Err(wrong("is no URL like sqlite:FILE or file:FOLDER"));
+            return Err(wrong("is no URL like sqlite:FILE, file:FOLDER or postgres://HOST/DATABASE"));
         };
+        #[cfg(feature = "postgres")]
+        if matches!(scheme, "postgres" | "postgresql") {
+            return Ok(Self::Postgres(url.parse()?));
+        }
         // `sqlite://dir/x` and `sqlite:///x` are written, too.
         let path = path.strip_prefix("//").unwrap_or(path);
         if path.is_empty() {
@@ -74,7 +93,7 @@ impl FromStr for Address {
             "sqlite" => Ok(Self::Sqlite(path.into())),
             #[cfg(feature = "file")]
             "file" => Ok(Self::File(path.into())),
-            _ => Err(wrong("is neither sqlite:FILE nor file:FOLDER")),
+            _ => Err(wrong("is none of sqlite:FILE, file:FOLDER, postgres://HOST/DATABASE")),
         }
     }
 }
@@ -86,6 +105,8 @@ impl fmt::Display for Address {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             #[cfg(feature = "file")]
             Self::File(root) => write!(f, "file:{}", root.display()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => write!(f, "{url}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Every provider implements [`acta_core::Store`] and lets [`acta_core::Rules`] decide; what differs is where the
 //! rows are kept and how a change becomes durable.
 
-#[cfg(any(feature = "sqlite", feature = "file"))]
+#[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
 mod address;
 pub mod failpoint;
 #[cfg(feature = "file")]
@@ -17,7 +17,7 @@ pub mod sqlite;
 #[cfg(any(feature = "sqlite", feature = "file"))]
 mod turn;
 
-#[cfg(any(feature = "sqlite", feature = "file"))]
+#[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
 pub use address::Address;
 #[cfg(feature = "file")]
 pub use file::FileStore;

@@ -54,6 +54,7 @@ impl Origin {
 struct SettingsFile {
     root: Option<PathBuf>,
     provider: Option<String>,
+    database_url: Option<String>,
 }
 
 impl Settings {
@@ -75,18 +76,29 @@ impl Settings {
             (None, Some(provider)) => (provider, Origin::File),
             (None, None) => ("sqlite".to_owned(), Origin::Default),
         };
-        let address = match provider.as_str() {
-            "sqlite" => Address::Sqlite(root.join("acta.db")),
-            "file" => Address::File(root.clone()),
-            other => {
+        let told = args.database_url.as_ref().filter(|url| !url.is_empty());
+        let (database, database_from) = match (told, &file.database_url) {
+            (Some(url), _) => (Some(url), given("database_url")),
+            (None, Some(url)) => (Some(url), Origin::File),
+            (None, None) => (None, Origin::Default),
+        };
+        let (address, ledger_from) = match (provider.as_str(), database) {
+            ("sqlite", _) => (Address::Sqlite(root.join("acta.db")), Origin::Default),
+            ("file", _) => (Address::File(root.clone()), Origin::Default),
+            ("postgres", Some(url)) => (Address::Postgres(url.parse()?), database_from),
+            ("postgres", None) => {
+                let hint = "say DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE";
+                return Err(Fault::new(Exit::Usage, "no database is named").hint(hint).into());
+            }
+            (other, _) => {
                 let message = format!("provider {other:?} is not known");
-                return Err(Fault::new(Exit::Usage, message).hint("it is sqlite or file").into());
+                return Err(Fault::new(Exit::Usage, message).hint("it is sqlite, file or postgres").into());
             }
         };
         let origins = vec![
             ("root", root.display().to_string(), root_from),
             ("provider", provider, provider_from),
-            ("ledger", address.to_string(), Origin::Default),
+            ("ledger", address.to_string(), ledger_from),
         ];
         Ok(Self { root, address, clock: Arc::new(SystemClock), origins })
     }
@@ -107,28 +119,29 @@ impl Settings {
     }
 
     /// Opens the ledger to put something in; an absent one is made.
-    pub(crate) fn open_or_make(&self) -> Result<Arc<dyn Store>> {
-        Ok(self.open_at(&self.address)?)
+    pub(crate) async fn open_or_make(&self) -> Result<Arc<dyn Store>> {
+        Ok(self.open_at(&self.address).await?)
     }
 
     /// Opens the ledger that is there. An absent one is empty, and stays absent.
-    pub(crate) fn open(&self, printer: &Printer) -> Result<Arc<dyn Store>> {
-        if self.address.exists() {
-            return self.open_or_make();
+    pub(crate) async fn open(&self, printer: &Printer) -> Result<Arc<dyn Store>> {
+        if self.address.exists().await? {
+            return self.open_or_make().await;
         }
-        let others = [Address::Sqlite(self.root.join("acta.db")), Address::File(self.root.join("queues"))];
-        let hint = match others.iter().find(|other| other.exists()) {
-            Some(Address::Sqlite(_)) => "; there is one of --provider sqlite",
-            Some(Address::File(_)) => "; there is one of --provider file",
-            None => "",
+        let hint = if self.root.join("acta.db").exists() {
+            "; there is one of --provider sqlite"
+        } else if self.root.join("queues").exists() {
+            "; there is one of --provider file"
+        } else {
+            ""
         };
         printer.complain(&format!("there is no ledger at {}{hint}", self.address));
         Ok(Arc::new(MemoryStore::new(Arc::clone(&self.clock), Box::new(Seeded::new(0)))))
     }
 
     /// Opens another ledger.
-    pub(crate) fn open_at(&self, address: &Address) -> acta_core::Result<Arc<dyn Store>> {
-        address.open(Arc::clone(&self.clock))
+    pub(crate) async fn open_at(&self, address: &Address) -> acta_core::Result<Arc<dyn Store>> {
+        address.open(Arc::clone(&self.clock)).await
     }
 
     /// The folder of the logs.
@@ -173,7 +186,7 @@ fn read_file(path: &Path) -> Result<SettingsFile> {
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         let message = format!("{}: line {line}, column {column}: {}", path.display(), fault.message());
-        Fault::new(Exit::Usage, message).hint("the settings are root and provider").into()
+        Fault::new(Exit::Usage, message).hint("the settings are root, provider and database_url").into()
     })
 }
 

@@ -1,4 +1,4 @@
-//! Every command on both substrates: what it says, word for word, and that nobody could tell them apart.
+//! Every command on every substrate: what it says, word for word, and that nobody could tell them apart.
 
 mod common;
 
@@ -6,16 +6,17 @@ use std::fmt::Write;
 
 use common::{Desk, Ended, steady};
 
-/// The same command line on SQLite and on files.
-struct Both {
-    desks: [Desk; 2],
-    ids: [Vec<String>; 2],
+/// The same command line on SQLite, on files and on PostgreSQL.
+struct All {
+    desks: [Desk; 3],
+    ids: [Vec<String>; 3],
     text: String,
 }
 
-impl Both {
+impl All {
     fn new() -> Self {
-        Self { desks: [Desk::on("sqlite"), Desk::on("file")], ids: [Vec::new(), Vec::new()], text: String::new() }
+        let desks = ["sqlite", "file", "postgres"].map(Desk::on);
+        Self { desks, ids: Default::default(), text: String::new() }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -24,7 +25,7 @@ impl Both {
         }
     }
 
-    /// Runs a command; `{0}` in it is the first id that was added. Both must say the same, but for ids and instants.
+    /// Runs a command; `{0}` in it is the first id that was added. All must say the same, but for ids and instants.
     fn run(&mut self, code: i32, arguments: &[&str]) {
         let mut told = Vec::new();
         for (desk, ids) in self.desks.iter().zip(&mut self.ids) {
@@ -42,17 +43,19 @@ impl Both {
             told.push(steady(&format!("code {code}\n-- stdout\n{out}-- stderr\n{err}"), desk));
         }
         assert_eq!(told[0], told[1], "{arguments:?}");
+        assert_eq!(told[0], told[2], "{arguments:?}");
         let shown: String = arguments.join(" ").escape_debug().collect();
         writeln!(self.text, "$ orchestrator {shown}\n{}", told[0]).unwrap();
     }
 
-    /// All items of both, in the order of their rows: they must be the same.
+    /// All items of each, in the order of their rows: they must be the same.
     fn items_are_the_same(&self) {
         let items = |desk: &Desk| {
             let item = |found| serde_json::to_string_pretty(&acta_item(found)).unwrap();
             steady(&desk.jobs().iter().map(item).collect::<Vec<_>>().join("\n"), desk)
         };
         assert_eq!(items(&self.desks[0]), items(&self.desks[1]));
+        assert_eq!(items(&self.desks[0]), items(&self.desks[2]));
     }
 }
 
@@ -64,9 +67,9 @@ const HOSTILE: &str = r#"{"hostile": "\u001b[2J", "raw": "\u202e"}"#;
 
 #[test]
 fn items_are_added_claimed_and_settled() {
-    let mut both = Both::new();
+    let mut all = All::new();
     let inv = ["--queue", "inv"];
-    let mut run = |code, arguments: &[&str]| both.run(code, arguments);
+    let mut run = |code, arguments: &[&str]| all.run(code, arguments);
     run(0, &["buildout", "add", inv[0], inv[1], "--payload", HOSTILE, "--lane", "north", "--key", "INV-1042"]);
     run(0, &["buildout", "add", inv[0], inv[1], "--lane", "north", "--max-attempts", "3", "--lease", "30m"]);
     run(0, &["buildout", "add", inv[0], inv[1], "--run-at", "2h", "--retryable", "false"]);
@@ -123,15 +126,15 @@ fn items_are_added_claimed_and_settled() {
     run(0, &["jobs", "explain", "{5}", "--json"]);
     run(0, &["buildout", "complete", "{5}", "--robot", "r3", "--json"]);
     run(0, &["buildout", "list", inv[0], inv[1], "--json", "--limit", "1"]);
-    both.items_are_the_same();
-    insta::assert_snapshot!("buildout", both.text);
+    all.items_are_the_same();
+    insta::assert_snapshot!("buildout", all.text);
 }
 
 #[test]
 fn operators_look_and_act() {
-    let mut both = Both::new();
-    both.write("rows.csv", "id,amount,lane,key,runAt\n1,\"1,50\",a,K1,\n2,,a,K2,\n3,7,b,,2h\n");
-    let mut run = |code, arguments: &[&str]| both.run(code, arguments);
+    let mut all = All::new();
+    all.write("rows.csv", "id,amount,lane,key,runAt\n1,\"1,50\",a,K1,\n2,,a,K2,\n3,7,b,,2h\n");
+    let mut run = |code, arguments: &[&str]| all.run(code, arguments);
     run(0, &["queues", "list"]);
     run(0, &["buildout", "add", "--transactions", "t", "--from", "rows.csv"]);
     run(0, &["buildout", "add", "--namespace", "plain", "--priority", "80", "--payload", "[1]"]);
@@ -176,13 +179,13 @@ fn operators_look_and_act() {
     run(0, &["jobs", "signal", "{1}", "--name", "go"]);
     run(0, &["jobs", "list", "--status", "pending", "--json"]);
     run(0, &["jobs", "list", "--transactions", "t", "--lane", "a"]);
-    both.items_are_the_same();
-    insta::assert_snapshot!("operators", both.text);
+    all.items_are_the_same();
+    insta::assert_snapshot!("operators", all.text);
 }
 
 #[test]
 fn bad_items_are_named_by_line_and_column_and_add_nothing() {
-    let mut both = Both::new();
+    let mut all = All::new();
     for (name, text) in [
         ("syntax.jsonl", "{\"payload\": 1}\n\n{\"payload\": }\n"),
         ("unknown.jsonl", "{\"payload\": 1}\n{\"payload\": 2, \"prio\": 1}\n"),
@@ -196,34 +199,34 @@ fn bad_items_are_named_by_line_and_column_and_add_nothing() {
         ("short.csv", "a,b\n1,2\n3\n"),
         ("twice.csv", "a,a\n1,2\n"),
         ("cell.csv", "a,retryable\n1,true\n2,maybe\n"),
-        ("both.csv", "payload,other\n1,2\n"),
+        ("all.csv", "payload,other\n1,2\n"),
         ("what.txt", "1\n"),
     ] {
-        both.write(name, text);
+        all.write(name, text);
         let code = if name == "empty.jsonl" { 0 } else { 2 };
-        both.run(code, &["buildout", "add", "--queue", "q", "--from", name]);
+        all.run(code, &["buildout", "add", "--queue", "q", "--from", name]);
     }
-    both.run(2, &["buildout", "add", "--queue", "q", "--from", "nowhere.csv"]);
-    both.run(2, &["buildout", "add", "--queue", "q", "--payload", "{\"a\":"]);
-    both.run(2, &["buildout", "add", "--queue", "q", "--payload", "1", "--from", "what.txt"]);
-    both.run(2, &["buildout", "add", "--queue", "q", "--priority", "7"]);
-    both.run(2, &["buildout", "add", "--payload", "1"]);
-    both.run(2, &["buildout", "claim", "--queue", "q"]);
-    both.run(2, &["buildout", "claim", "--queue", "q", "--robot", "r", "--lease", "0s"]);
-    both.run(2, &["buildout", "claim", "--queue", "q", "--robot", "r", "--count", "0"]);
-    both.run(2, &["buildout", "complete", "x", "--output", "1"]);
-    both.run(2, &["buildout", "fail", "x", "--robot", "r"]);
-    both.run(2, &["buildout", "finish", "x"]);
-    both.run(2, &["lanes", "pause", "--queue", "q"]);
-    both.run(2, &["lanes", "pause", "", "--queue", "q"]);
-    both.run(2, &["copy", "--from", "acta.db", "--to", "file:x"]);
-    both.run(2, &["copy", "--from", "file:x", "--to", "file:./x"]);
-    both.run(6, &["copy", "--from", "file:x", "--to", "sqlite:y"]);
-    both.run(2, &["completions", "cmd"]);
-    for desk in &both.desks {
+    all.run(2, &["buildout", "add", "--queue", "q", "--from", "nowhere.csv"]);
+    all.run(2, &["buildout", "add", "--queue", "q", "--payload", "{\"a\":"]);
+    all.run(2, &["buildout", "add", "--queue", "q", "--payload", "1", "--from", "what.txt"]);
+    all.run(2, &["buildout", "add", "--queue", "q", "--priority", "7"]);
+    all.run(2, &["buildout", "add", "--payload", "1"]);
+    all.run(2, &["buildout", "claim", "--queue", "q"]);
+    all.run(2, &["buildout", "claim", "--queue", "q", "--robot", "r", "--lease", "0s"]);
+    all.run(2, &["buildout", "claim", "--queue", "q", "--robot", "r", "--count", "0"]);
+    all.run(2, &["buildout", "complete", "x", "--output", "1"]);
+    all.run(2, &["buildout", "fail", "x", "--robot", "r"]);
+    all.run(2, &["buildout", "finish", "x"]);
+    all.run(2, &["lanes", "pause", "--queue", "q"]);
+    all.run(2, &["lanes", "pause", "", "--queue", "q"]);
+    all.run(2, &["copy", "--from", "acta.db", "--to", "file:x"]);
+    all.run(2, &["copy", "--from", "file:x", "--to", "file:./x"]);
+    all.run(6, &["copy", "--from", "file:x", "--to", "sqlite:y"]);
+    all.run(2, &["completions", "cmd"]);
+    for desk in &all.desks {
         assert!(!desk.path().join("root").exists() || desk.jobs().is_empty(), "nothing was added");
     }
-    insta::assert_snapshot!("bad_items", both.text);
+    insta::assert_snapshot!("bad_items", all.text);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use acta_core::{Error, Family, Result};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, NoTls, Row};
+use tokio_postgres::{NoTls, Row};
 
 use super::fault;
+use super::url::Url;
 
 /// A parameter and its type. The type is told, so that a statement is one round trip and leaves nothing behind on the server: what
 /// a pooler in transaction mode can carry.
@@ -19,15 +20,16 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// At most `most` connections to the database that `config` names; none is opened yet.
-    pub(super) fn new(mut config: Config, most: usize) -> Result<Self> {
+    /// At most `most` connections to the database that `url` names; none is opened yet.
+    pub(super) fn new(url: &Url, most: usize) -> Result<Self> {
+        let mut config = url.config();
         if config.get_application_name().is_none() {
             config.application_name("acta");
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(std::time::Duration::from_secs(10));
         }
-        let place = place_of(&config);
+        let place = url.to_string();
         let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager).max_size(most.max(1)).build();
         let pool = pool.map_err(|fault| fault::unavailable(&place, fault.to_string()))?;
@@ -61,17 +63,4 @@ impl Connections {
     pub(super) fn unreadable(&self, what: &str, why: impl std::fmt::Display) -> Error {
         Error::Unreadable { place: format!("{}, {what}", self.place), why: why.to_string() }
     }
-}
-
-fn place_of(config: &Config) -> String {
-    use tokio_postgres::config::Host;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.clone(),
-        #[cfg(unix)]
-        Some(Host::Unix(path)) => path.display().to_string(),
-        None => "localhost".into(),
-    };
-    let port = config.get_ports().first().map(|port| format!(":{port}")).unwrap_or_default();
-    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
-    format!("postgres://{host}{port}/{database}")
 }

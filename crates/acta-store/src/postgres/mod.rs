@@ -16,6 +16,7 @@ mod migrate;
 mod port;
 mod rows;
 mod session;
+mod url;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,12 +31,12 @@ use acta_core::store::{
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
-use tokio_postgres::Config;
 
 use connection::Connections;
 use drawn::{Drawn, Words};
 
 pub use migrate::{Migration, pending};
+pub use url::Url;
 
 /// How many connections a process opens at the most, unless told otherwise.
 pub const CONNECTIONS: usize = 4;
@@ -67,15 +68,11 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// The ledger in the database that `url` names, like `postgres://user:password@host:port/database`. Nothing is opened and
-    /// nothing looked at before the first call; see [`PostgresStore::create_or_accept`].
-    pub fn new(url: &str, options: Options) -> Result<Self> {
-        let config: Config = url.parse().map_err(|fault: tokio_postgres::Error| {
-            // The URL is not repeated: it may hold a password.
-            Error::invalid("ledger", "postgres://…", format!("is no URL of a PostgreSQL database: {fault}"))
-        })?;
+    /// The ledger in the database that `url` names. Nothing is opened and nothing looked at before the first call; see
+    /// [`PostgresStore::create_or_accept`].
+    pub fn new(url: &Url, options: Options) -> Result<Self> {
         Ok(Self {
-            db: Connections::new(config, options.connections)?,
+            db: Connections::new(url, options.connections)?,
             clock: options.clock,
             drawn: options.random.map(|random| Mutex::new(Drawn::new(random))),
         })
@@ -93,7 +90,12 @@ impl PostgresStore {
 
     /// Whether there is a ledger, of any version.
     pub async fn exists(&self) -> Result<bool> {
-        Ok(migrate::inspect(&self.db).await?.is_some())
+        Ok(self.version().await?.is_some())
+    }
+
+    /// The version of the ledger's schema, if there is a ledger.
+    pub async fn version(&self) -> Result<Option<i32>> {
+        migrate::inspect(&self.db).await
     }
 
     /// The instant that a call is to count as its own, where a clock is handed in.

@@ -31,7 +31,7 @@ pub(crate) fn postgres(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sy
     let database = Database::new(Server::shared_url(), Some(template()));
     let options =
         postgres::Options { clock: Some(given.clock), random: Some(given.random), ..postgres::Options::default() };
-    let store = PostgresStore::new(&database.url(), options).unwrap();
+    let store = PostgresStore::new(&database.url().parse().unwrap(), options).unwrap();
     (Arc::new(store), Box::new(database))
 }
 
@@ -44,7 +44,11 @@ pub(crate) fn template() -> &'static Database {
         // On a thread of its own: the caller may be on a runtime already.
         std::thread::spawn(move || {
             acta_testkit::block_on(async {
-                PostgresStore::new(&url, postgres::Options::default()).unwrap().create_or_accept().await.unwrap();
+                PostgresStore::new(&url.parse().unwrap(), postgres::Options::default())
+                    .unwrap()
+                    .create_or_accept()
+                    .await
+                    .unwrap();
             });
         })
         .join()

@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use buildout::{AddArgs, BuildoutCommand, ClaimArgs, FailArgs, Format, HeartbeatArgs, HolderArgs};
 pub(crate) use jobs::{ActArgs, JobsCommand, ListArgs, WhichArgs};
 pub(crate) use operators::{
-    BackupArgs, ConfigCommand, CopyArgs, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, QueueWhyArgs,
+    BackupArgs, ConfigCommand, CopyArgs, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, MigrateArgs, QueueWhyArgs,
     QueuesCommand, SkipArgs,
 };
 
@@ -27,9 +27,13 @@ pub(crate) struct Args {
     #[arg(long, global = true, env = "ORCHESTRATOR_ROOT", value_name = "FOLDER")]
     pub(crate) root: Option<PathBuf>,
 
-    /// What the ledger is kept in: sqlite or file [default: sqlite]
+    /// What the ledger is kept in: sqlite, file or postgres [default: sqlite]
     #[arg(long, global = true, env = "TS_QUEUE_PROVIDER", value_name = "PROVIDER")]
     pub(crate) provider: Option<String>,
+
+    /// The database of a ledger in PostgreSQL, postgres://USER:PASSWORD@HOST/DATABASE
+    #[arg(long, global = true, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
+    pub(crate) database_url: Option<String>,
 
     /// Print JSON: one item as an object, several as lines
     #[arg(long, global = true)]
@@ -59,6 +63,8 @@ pub(crate) enum Command {
     Copy(CopyArgs),
     /// Write a copy of the ledger as it is now, while others work with it
     Backup(BackupArgs),
+    /// Bring the ledger's schema to this release, making it if there is none
+    Migrate(MigrateArgs),
     /// Look for what is wrong with the ledger, and say how to mend it
     Doctor,
     /// Look at the settings

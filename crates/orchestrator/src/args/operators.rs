@@ -120,3 +120,14 @@ pub(crate) enum ConfigCommand {
     /// Print every setting, and where it comes from
     Show,
 }
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct MigrateArgs {
+    /// Only tell what would be applied
+    #[arg(long, conflicts_with = "sql")]
+    pub(crate) dry_run: bool,
+
+    /// Print the script instead, for somebody else to run
+    #[arg(long)]
+    pub(crate) sql: bool,
+}

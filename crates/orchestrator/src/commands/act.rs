@@ -86,7 +86,11 @@ async fn named(settings: &Settings, printer: &Printer, args: &ActArgs) -> Result
             targets.push(target);
         }
     }
-    Ok((store.map_or_else(|| settings.open(printer), Ok)?, targets))
+    let store = match store {
+        Some(store) => store,
+        None => settings.open(printer).await?,
+    };
+    Ok((store, targets))
 }
 
 /// The jobs that the filters take and that the act can be done to, oldest first.
@@ -102,7 +106,7 @@ async fn filtered(
         return Err(Fault::new(Exit::Usage, "no jobs are named").hint(hint).into());
     }
     let mut filter = args.which.filter(settings, PAGE)?;
-    let store = settings.open(printer)?;
+    let store = settings.open(printer).await?;
     let mut targets = Vec::new();
     loop {
         let page = store.jobs(filter.clone()).await?;
@@ -208,7 +212,7 @@ pub(super) async fn skip(
     }
     let (actor, reason) = (actor(args.why.actor.as_deref())?, args.why.reason.clone());
     let operation = Operation { namespace, ids: vec![id.clone()], action: Action::Skip, actor, reason };
-    for answer in settings.open(printer)?.operate(operation).await? {
+    for answer in settings.open(printer).await?.operate(operation).await? {
         tell(printer, &Action::Skip, &id, answer?)?;
     }
     Ok(Exit::Done)

@@ -12,10 +12,13 @@ pub(crate) async fn doctor(settings: &Settings, printer: &Printer) -> Result<Exi
     let place = settings.address().to_string();
     let fix = "`run` or `buildout add` makes it; or name it with --root";
     let absent = || vec![Finding::new(&place, "there is no ledger", fix)];
-    let findings = match settings.address().exists().then(|| settings.open(printer)) {
-        None => absent(),
-        Some(Err(fault)) => vec![refused(&place, &fault)],
-        Some(Ok(store)) => look(store.as_ref(), &place, settings.now()).await?,
+    let findings = match settings.address().exists().await {
+        Ok(false) => absent(),
+        Err(fault) => vec![refused(&place, &fault.into())],
+        Ok(true) => match settings.open(printer).await {
+            Err(fault) => vec![refused(&place, &fault)],
+            Ok(store) => look(store.as_ref(), &place, settings.now()).await?,
+        },
     };
     for finding in &findings {
         if printer.is_json() {

@@ -24,7 +24,7 @@ pub(crate) async fn lanes(settings: &Settings, printer: &mut Printer, command: L
 async fn list(settings: &Settings, printer: &Printer, args: &LanesListArgs) -> Result<Exit> {
     let limit = usize::from(args.limit);
     let filter = LaneFilter { limit: limit + 1, ..LaneFilter::all(args.queue.the_namespace()?) };
-    let mut views = settings.open(printer)?.lanes(filter).await?;
+    let mut views = settings.open(printer).await?.lanes(filter).await?;
     let are_more = views.len() > limit;
     views.truncate(limit);
     if printer.is_json() {
@@ -75,7 +75,7 @@ async fn view(store: &dyn Store, namespace: &Namespace, lane: &Label) -> Result<
 
 async fn show(settings: &Settings, printer: &Printer, args: &LaneArgs) -> Result<Exit> {
     let (namespace, lane) = (args.queue.the_namespace()?, Label::new("lane", &args.lane)?);
-    let store = settings.open(printer)?;
+    let store = settings.open(printer).await?;
     let view = view(store.as_ref(), &namespace, &lane).await?;
     let members = members(store.as_ref(), &namespace, &lane, view.live).await?;
     if printer.is_json() {
@@ -134,7 +134,7 @@ async fn hold(settings: &Settings, printer: &Printer, args: &LaneWhyArgs, paused
         actor: act::actor(args.why.actor.as_deref())?,
         reason: args.why.reason.clone(),
     };
-    settings.open(printer)?.hold(hold).await?;
+    settings.open(printer).await?.hold(hold).await?;
     if printer.is_json() {
         printer.json(&serde_json::json!({ "lane": lane, "paused": paused }))?;
     } else {
@@ -146,7 +146,7 @@ async fn hold(settings: &Settings, printer: &Printer, args: &LaneWhyArgs, paused
 
 async fn skip(settings: &Settings, printer: &mut Printer, args: &SkipArgs) -> Result<Exit> {
     let (namespace, lane) = (args.lane.queue.the_namespace()?, Label::new("lane", &args.lane.lane)?);
-    let view = view(settings.open(printer)?.as_ref(), &namespace, &lane).await?;
+    let view = view(settings.open(printer).await?.as_ref(), &namespace, &lane).await?;
     let head: Option<(JobId, State)> = view.head.map(|head| (head.id, head.state));
     let Some(head) = head else {
         let message = format!("the lane {:?} has no live item", lane.as_str());

@@ -13,7 +13,7 @@ pub(crate) async fn list(settings: &Settings, printer: &mut Printer, args: &List
     let limit = usize::from(args.limit);
     // One more than is shown tells whether there are more.
     let filter = args.which.filter(settings, limit + 1)?;
-    let mut page = settings.open(printer)?.jobs(filter).await?;
+    let mut page = settings.open(printer).await?.jobs(filter).await?;
     let are_more = page.jobs.len() > limit || (page.jobs.len() == limit && page.next.is_some());
     page.jobs.truncate(limit);
     if printer.is_json() {

@@ -8,6 +8,7 @@ mod explain;
 mod lanes;
 mod list;
 mod logs;
+mod migrate;
 mod queues;
 mod run;
 mod show;
@@ -35,6 +36,7 @@ pub(crate) async fn run(settings: &Settings, command: Command, printer: &mut Pri
         Command::Queues(command) => queues::queues(settings, printer, command).await,
         Command::Copy(args) => whole::copy(settings, printer, &args).await,
         Command::Backup(args) => whole::backup(settings, printer, &args.path).await,
+        Command::Migrate(args) => migrate::migrate(settings, printer, &args).await,
         Command::Doctor => doctor::doctor(settings, printer).await,
         Command::Config(ConfigCommand::Show) => config::show(settings, printer),
         Command::Completions { shell } => config::completions(shell),
@@ -95,7 +97,7 @@ fn unreadable(printer: &Printer, faults: &[Error]) -> Exit {
 /// The job that a person means, by its id or by the job id of its run, and the ledger that it is in.
 async fn find(settings: &Settings, printer: &Printer, text: &str) -> Result<(Arc<dyn Store>, Found)> {
     let id = JobId::new(text)?;
-    let store = settings.open(printer)?;
+    let store = settings.open(printer).await?;
     let found = match store.job(id).await {
         Err(fault) if fault.is_not_found() => find_run(store.as_ref(), text).await?.ok_or(fault)?,
         answer => answer?,

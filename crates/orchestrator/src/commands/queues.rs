@@ -47,7 +47,7 @@ fn told<'a>(queue: &'a Queue, tallies: &Tallies) -> Told<'a> {
 }
 
 async fn list(settings: &Settings, printer: &Printer) -> Result<Exit> {
-    let overview = settings.open(printer)?.queues().await?;
+    let overview = settings.open(printer).await?.queues().await?;
     if printer.is_json() {
         for (queue, tallies) in &overview.queues {
             printer.json(&told(queue, tallies))?;
@@ -79,7 +79,7 @@ fn row(queue: &Queue, tallies: &Tallies) -> Vec<String> {
 
 async fn show(settings: &Settings, printer: &Printer, args: &QueueArgs) -> Result<Exit> {
     let namespace = args.the_namespace()?;
-    let overview = settings.open(printer)?.queues().await?;
+    let overview = settings.open(printer).await?.queues().await?;
     let Some((queue, tallies)) = overview.queues.iter().find(|(queue, _)| queue.namespace == namespace) else {
         let exit = super::unreadable(printer, &overview.unreadable);
         let message = Error::not_found("queue", &namespace.to_string()).to_string();
@@ -118,7 +118,7 @@ async fn hold(settings: &Settings, printer: &Printer, args: &QueueWhyArgs, pause
         actor: act::actor(args.why.actor.as_deref())?,
         reason: args.why.reason.clone(),
     };
-    settings.open(printer)?.hold(hold).await?;
+    settings.open(printer).await?.hold(hold).await?;
     if printer.is_json() {
         printer.json(&serde_json::json!({ "namespace": namespace, "paused": paused }))?;
     } else {

@@ -17,13 +17,13 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
     if from == to {
         return Err(Fault::new(Exit::Usage, "--from and --to are the same ledger").into());
     }
-    if !from.exists() {
+    if !from.exists().await? {
         return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {from}")).into());
     }
-    let source = settings.open_at(&from)?;
+    let source = settings.open_at(&from).await?;
     let names = (from.to_string(), to.to_string());
     if args.give_up {
-        let target = to.exists().then(|| settings.open_at(&to)).transpose()?;
+        let target = if to.exists().await? { Some(settings.open_at(&to).await?) } else { None };
         store::give_up_copy(source.as_ref(), target.as_deref(), (&names.0, &names.1)).await?;
         printer.line(&format!("{from} takes writes again"))?;
         if target.is_some() {
@@ -31,11 +31,11 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
         }
         return Ok(Exit::Done);
     }
-    if !to.exists() {
+    if !to.exists().await? {
         // A copy that is refused makes nothing.
         store::may_leave(source.as_ref(), settings.now()).await?;
     }
-    let target = settings.open_at(&to)?;
+    let target = settings.open_at(&to).await?;
     let copied = store::copy(source.as_ref(), target.as_ref(), (&names.0, &names.1), settings.now());
     let (namespaces, jobs) = copied.await?;
     if printer.is_json() {
@@ -48,18 +48,19 @@ pub(crate) async fn copy(settings: &Settings, printer: &Printer, args: &CopyArgs
 }
 
 pub(crate) async fn backup(settings: &Settings, printer: &Printer, path: &Path) -> Result<Exit> {
-    if !settings.address().exists() {
+    if !settings.address().exists().await? {
         return Err(Fault::new(Exit::NotFound, format!("there is no ledger at {}", settings.address())).into());
     }
     if path.exists() {
         let why = "is there already; a backup writes over nothing, name another folder";
         return Err(Error::invalid("path", &path.display().to_string(), why).into());
     }
-    let store = settings.open(printer)?;
+    let store = settings.open(printer).await?;
     // A backup is a root: what `--root` opens.
     let file = match settings.address() {
         Address::Sqlite(_) => path.join("acta.db"),
-        Address::File(_) => path.to_owned(),
+        // A database says itself how it is backed up.
+        Address::File(_) | Address::Postgres(_) => path.to_owned(),
     };
     store.backup(file).await?;
     if printer.is_json() {

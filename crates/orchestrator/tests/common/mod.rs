@@ -9,11 +9,13 @@ use acta_core::store::{Enqueue, Found, JobFilter, NewJob};
 use acta_core::{JobId, Json, Namespace, Store, SystemClock};
 use acta_store::Address;
 use acta_testkit::block_on;
+use acta_testkit::postgres::{Database, Server};
 
 /// A folder with a ledger and job definitions.
 pub(crate) struct Desk {
     folder: tempfile::TempDir,
     provider: &'static str,
+    database: Option<Database>,
 }
 
 /// How a command ended.
@@ -27,13 +29,17 @@ pub(crate) struct Ended {
 impl Desk {
     /// On SQLite, or on what `ACTA_TEST_PROVIDER` says.
     pub(crate) fn new() -> Self {
-        let told = std::env::var("ACTA_TEST_PROVIDER").is_ok_and(|provider| provider == "file");
-        Self::on(if told { "file" } else { "sqlite" })
+        Self::on(match std::env::var("ACTA_TEST_PROVIDER").as_deref() {
+            Ok("file") => "file",
+            Ok("postgres") => "postgres",
+            _ => "sqlite",
+        })
     }
 
     /// The same, with the ledger on a certain substrate.
     pub(crate) fn on(provider: &'static str) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), provider }
+        let database = (provider == "postgres").then(|| Database::new(Server::shared_url(), None));
+        Self { folder: tempfile::tempdir().unwrap(), provider, database }
     }
 
     pub(crate) fn provider(&self) -> &str {
@@ -66,6 +72,7 @@ impl Desk {
             .env("ORCHESTRATOR_ROOT", self.path().join("root"))
             .env("USER", "operator")
             .env("TS_QUEUE_PROVIDER", self.provider)
+            .env("DATABASE_URL", self.database.as_ref().map(Database::url).unwrap_or_default())
             .env_remove("ACTA_FAILPOINT")
             .stdin(Stdio::null());
         command
@@ -82,11 +89,12 @@ impl Desk {
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         let root = self.path().join("root");
-        let address = match self.provider {
-            "file" => Address::File(root),
-            _ => Address::Sqlite(root.join("acta.db")),
+        let address = match (&self.database, self.provider) {
+            (Some(database), _) => database.url().parse().unwrap(),
+            (None, "file") => Address::File(root),
+            (None, _) => Address::Sqlite(root.join("acta.db")),
         };
-        address.open(Arc::new(SystemClock)).unwrap()
+        block_on(address.open(Arc::new(SystemClock))).unwrap()
     }
 
     /// All jobs, oldest first.
@@ -122,6 +130,10 @@ fn ended(output: Output) -> Ended {
 pub(crate) fn steady(text: &str, desk: &Desk) -> String {
     let text = text.replace(desk.path().to_str().unwrap(), "[folder]");
     let text = text.replace("sqlite:[folder]/root/acta.db", "[ledger]").replace("file:[folder]/root", "[ledger]");
+    let text = match &desk.database {
+        Some(database) => text.replace(&database.url().replace("postgres@", ""), "[ledger]"),
+        None => text,
+    };
     let text = without_instants(&text);
     let mut words = Vec::new();
     for word in text.split_inclusive([' ', '\n', '"', ',', ':', '`', '}']) {

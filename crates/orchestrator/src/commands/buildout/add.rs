@@ -42,7 +42,7 @@ pub(crate) async fn add(settings: &Settings, printer: &mut Printer, args: &AddAr
         return Ok(Exit::Done);
     }
     let waiting = spinner(jobs.len());
-    let added = settings.open_or_make()?.enqueue(Enqueue { namespace, jobs }).await;
+    let added = settings.open_or_make().await?.enqueue(Enqueue { namespace, jobs }).await;
     waiting.finish_and_clear();
     let added = added.map_err(|fault| placed(fault, source.as_deref()))?;
     tell(printer, &added).context("all were added, but their ids could not be printed")?;

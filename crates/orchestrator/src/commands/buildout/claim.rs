@@ -19,7 +19,7 @@ pub(crate) async fn claim(settings: &Settings, printer: &mut Printer, args: &Cla
         ..Claim::one(namespace.clone(), Label::new("robot", &args.robot)?)
     };
     claim.check()?;
-    match settings.open(printer)?.claim(claim).await?.outcome {
+    match settings.open(printer).await?.claim(claim).await?.outcome {
         ClaimOutcome::Claimed(jobs) => {
             for job in &jobs {
                 let id = &job.identity.id;

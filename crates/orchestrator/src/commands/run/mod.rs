@@ -46,7 +46,7 @@ pub(crate) async fn run(settings: &Settings, printer: &mut Printer, args: &RunAr
     };
     let namespace = Namespace::job_queue(jobdef.queue().as_str())?;
     let interrupts = Interrupts::listen()?;
-    let store = settings.open_or_make()?;
+    let store = settings.open_or_make().await?;
     let mut random = acta_store::random::system_random()?;
     let job_id = id::run_id(jobdef.queue(), settings.now(), &mut random);
     let mut run = Run { settings, printer, store, jobdef, namespace, robot, job_id, interrupts, is_interrupted: false };
