@@ -151,7 +151,14 @@ impl PostgresStore {
         let params = params![namespace.to_string() => TEXT, self.given_now() => INT8];
         let rows = self.db.all(None, statement!("bring_in"), params).await?;
         let changed: Vec<i64> = rows.first().map_or(Ok(Vec::new()), |row| get(row, 0))?;
+        // Whoever looks after a queue looks after the ledger, too.
+        self.tend().await?;
         Ok(changed.len())
+    }
+
+    /// Folds the counts and moves the floors of the claim scan; see `sql/functions/tend.sql`.
+    pub(super) async fn tend(&self) -> Result<()> {
+        self.db.all(None, statement!("tend"), params![self.given_now() => INT8]).await.map(|_| ())
     }
 
     pub(super) async fn prune_some(&self, namespace: &Namespace, limit: usize) -> Result<(usize, usize)> {

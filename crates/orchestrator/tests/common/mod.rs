@@ -46,6 +46,11 @@ impl Desk {
         self.provider
     }
 
+    /// The database of a ledger in PostgreSQL.
+    pub(crate) fn database_url(&self) -> Option<String> {
+        self.database.as_ref().map(Database::url)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

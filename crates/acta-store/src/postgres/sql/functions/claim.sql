@@ -1,6 +1,6 @@
 -- Brings in what has become due, at most 1,000 jobs by instant, then place; the rows that changed. Never waits: what
--- somebody else holds is theirs to bring in, or comes with the next claim.
-CREATE OR REPLACE FUNCTION acta._recover(space acta.namespaces, now_ms bigint) RETURNS bigint[]
+-- somebody else holds is theirs to bring in, or comes with the next claim. `since` is an instant before which nothing is due.
+CREATE OR REPLACE FUNCTION acta._recover(space acta.namespaces, since bigint, now_ms bigint) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     found_ones bigint[];
@@ -11,7 +11,7 @@ DECLARE
 BEGIN
     found_ones := ARRAY(
         SELECT d.job FROM acta.standing d
-        WHERE d.ns = space.ns AND d.due_at <= now_ms
+        WHERE d.ns = space.ns AND d.due_at >= since AND d.due_at <= now_ms
           -- A lapsed lease is reclaimed under no pause; a requested cancel is carried out all the same.
           AND (d.state NOT IN (3, 4) OR d.flags & 4 <> 0 OR NOT (space.paused OR d.flags & 2 <> 0))
         ORDER BY d.due_at, d.place
@@ -215,7 +215,7 @@ BEGIN
         PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
     END IF;
     now_ms := acta._now(now_ms);
-    PERFORM acta._recover(space, now_ms);
+    PERFORM acta._recover(space, space.due_from, now_ms);
     RETURN QUERY SELECT * FROM acta._take(space, robot, most, lease, numbers, now_ms);
 END $$;
 
@@ -239,7 +239,7 @@ BEGIN
         PERFORM acta._hold_lanes(space.ns, arrived);
         PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
     END IF;
-    RETURN acta._recover(space, acta._now(now_ms));
+    RETURN acta._recover(space, 0, acta._now(now_ms));
 END $$;
 
 -- The id of the first candidate, which the caller's transaction holds from now on.

@@ -60,30 +60,3 @@ BEGIN
         ORDER BY e.expires_at, e.key LIMIT most FOR UPDATE SKIP LOCKED);
     GET DIAGNOSTICS freed = ROW_COUNT;
 END $$;
-
--- Folds the changes of the counts into the counts; how many rows of changes there were.
-CREATE OR REPLACE FUNCTION acta._fold(most integer) RETURNS integer
-LANGUAGE plpgsql
-SET search_path = acta, pg_temp AS $$
-DECLARE
-    folded integer;
-BEGIN
-    -- One at a time, and nobody waits for it.
-    IF NOT pg_try_advisory_xact_lock(1633907809, 3) THEN
-        RETURN 0;
-    END IF;
-    WITH gone AS (
-        DELETE FROM acta.changes c
-        WHERE c.ctid = ANY (ARRAY(SELECT o.ctid FROM acta.changes o LIMIT most FOR UPDATE SKIP LOCKED))
-        RETURNING c.ns, c.at, c.amounts
-    ), each AS (
-        SELECT g.ns, (a.nth - 1)::smallint AS counter, a.amount
-        FROM gone g CROSS JOIN LATERAL unnest(g.amounts) WITH ORDINALITY a (amount, nth) WHERE a.amount <> 0
-    ), counted AS (
-        INSERT INTO acta.counts AS k (ns, counter, value)
-        SELECT e.ns, e.counter, sum(e.amount) FROM each e GROUP BY e.ns, e.counter ORDER BY 1, 2
-        ON CONFLICT (ns, counter) DO UPDATE SET value = k.value + excluded.value
-    )
-    SELECT count(*) INTO folded FROM gone;
-    RETURN folded;
-END $$;

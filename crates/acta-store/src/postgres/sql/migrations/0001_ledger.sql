@@ -22,8 +22,9 @@ CREATE TABLE acta.namespaces (
     path         text COLLATE "C" NOT NULL,
     lease_ms     bigint CHECK (lease_ms > 0),
     retention_ms bigint CHECK (retention_ms >= 0),
-    paused       boolean NOT NULL DEFAULT false
-);
+    paused       boolean NOT NULL DEFAULT false,
+    due_from     bigint NOT NULL DEFAULT 0   -- nothing is due before; see acta.lines
+) WITH (fillfactor = 50);
 CREATE UNIQUE INDEX namespaces_path ON acta.namespaces (lower(path));
 
 -- Every definition's name that was ever used; what it says where it was registered.

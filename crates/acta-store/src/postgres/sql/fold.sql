@@ -1,1 +1,0 @@
-SELECT acta._fold(10000)

@@ -1,0 +1,1 @@
+SELECT acta._tend($1)
