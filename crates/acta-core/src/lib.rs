@@ -25,6 +25,7 @@ pub mod shelf;
 pub mod state;
 pub mod store;
 pub mod transition;
+pub mod worker;
 
 pub use book::Book;
 pub use changes::Changes;
