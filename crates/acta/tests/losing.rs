@@ -77,7 +77,8 @@ async fn a_success_beats_a_cancel(bench: Bench) {
 async fn who_lost_the_lease_is_told_and_changes_nothing(bench: Bench) {
     let id = bench.ledger.prepare(&Order::new(1)).lease(Duration::from_millis(90)).enqueue().await.unwrap().id;
     let (sender, mut said) = mpsc::unbounded_channel();
-    let worker = bench.worker().handle(move |_: Order, context: Context| {
+    // Without a free slot it does not take its own job over.
+    let worker = bench.worker().concurrency(1).handle(move |_: Order, context: Context| {
         let sender = sender.clone();
         async move {
             sender.send("begins".to_owned())?;
@@ -136,14 +137,9 @@ async fn an_outage_loses_no_result(bench: Bench) {
         async { Ok(()) }
     });
     let running = Running::start(worker);
-    timely(async {
-        for added in &added {
-            while bench.state(&added.id).await != State::Succeeded {
-                bench.outage.until_called("exchange", 1).await;
-            }
-        }
-    })
-    .await;
+    for added in &added {
+        bench.until(&added.id, State::Succeeded).await;
+    }
     running.end().await;
     assert_eq!(runs.load(Ordering::SeqCst), 20, "each ran once");
 }
@@ -194,7 +190,7 @@ async fn long_jobs_keep_their_leases(bench: Bench) {
     for _ in 0..10 {
         // Two thirds of a lease at a time.
         bench.clock.advance_ms(60);
-        timely(bench.outage.until_called("heartbeat", 2)).await;
+        timely(bench.outage.until_called_again("heartbeat", 2)).await;
     }
     end.send(true).unwrap();
     running.end().await;

@@ -47,10 +47,11 @@ async fn a_sleep_gives_the_slot_back_and_the_handler_runs_again(bench: Bench) {
     bench.ledger.enqueue(&Order::new(2)).await.unwrap();
     assert_eq!(timely(ran.recv()).await, Some((2, "begins", 1)));
     assert_eq!(timely(ran.recv()).await, Some((2, "ends", 1)));
+    bench.until(&id, State::Scheduled).await;
     assert_eq!(bench.item(&id).await.run_at, Some(Bench::at(600)));
     bench.pass(601);
     assert_eq!(timely(ran.recv()).await, Some((1, "begins", 2)));
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Scheduled).await;
     assert_eq!(bench.item(&id).await.run_at, Some(Bench::at(1_201)), "the second counts from its own beginning");
     bench.pass(600);
     assert_eq!(timely(ran.recv()).await, Some((1, "begins", 3)));
@@ -75,12 +76,10 @@ fn cashier(bench: &Bench) -> acta::Worker {
 async fn a_wait_ends_with_its_signal(bench: Bench) {
     let id = bench.ledger.enqueue(&Order::new(1)).await.unwrap().id;
     let running = Running::start(cashier(&bench));
-    timely(bench.outage.until_called("exchange", 1)).await;
-    assert_eq!(bench.state(&id).await, State::Waiting);
+    bench.until(&id, State::Waiting).await;
     bench.ledger.signal(&id, "paid", &Payment { amount: 7 }).await.unwrap();
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
-    assert_eq!(bench.state(&id).await, State::Succeeded);
     assert_eq!(bench.item(&id).await.output.unwrap().as_str(), "7");
 }
 
@@ -88,7 +87,7 @@ async fn a_signal_that_came_first_is_found(bench: Bench) {
     let id = bench.ledger.enqueue(&Order::new(1)).await.unwrap().id;
     bench.ledger.signal(&id, "paid", &Payment { amount: 8 }).await.unwrap();
     let running = Running::start(cashier(&bench));
-    timely(bench.outage.until_called("exchange", 2)).await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
     assert_eq!(bench.item(&id).await.output.unwrap().as_str(), "8");
 }
@@ -96,14 +95,14 @@ async fn a_signal_that_came_first_is_found(bench: Bench) {
 async fn a_wait_ends_with_its_deadline(bench: Bench) {
     let id = bench.ledger.enqueue(&Order::new(1)).await.unwrap().id;
     let running = Running::start(cashier(&bench));
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Waiting).await;
     bench.pass(3_599);
-    timely(bench.outage.until_called("claim", 2)).await;
+    timely(bench.outage.until_called_again("claim", 2)).await;
     assert_eq!(bench.state(&id).await, State::Waiting);
     bench.pass(1);
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
-    assert_eq!((bench.state(&id).await, bench.item(&id).await.output), (State::Succeeded, None));
+    assert_eq!(bench.item(&id).await.output, None);
 }
 
 async fn waits_follow_each_other_in_their_order(bench: Bench) {
@@ -117,12 +116,7 @@ async fn waits_follow_each_other_in_their_order(bench: Bench) {
     for word in ["hello", "world"] {
         bench.ledger.signal(&id, "word", &word).await.unwrap();
     }
-    timely(async {
-        while bench.state(&id).await != State::Succeeded {
-            bench.outage.until_called("exchange", 1).await;
-        }
-    })
-    .await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
     assert_eq!(bench.item(&id).await.output.unwrap().as_str(), r#"["hello","world"]"#);
 }
@@ -145,7 +139,7 @@ async fn a_step_is_done_once(bench: Bench) {
         }
     });
     let running = Running::start(worker);
-    timely(bench.outage.until_called("exchange", 3)).await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
     assert_eq!((runs.load(Ordering::SeqCst), steps.load(Ordering::SeqCst)), (3, 1));
     assert_eq!(bench.item(&id).await.output.unwrap().as_str(), "100");
@@ -160,9 +154,10 @@ async fn a_step_that_can_not_be_kept_fails_the_run(bench: Bench) {
             .worker()
             .handle(move |_: Order, context: Context| async move { context.step(name, async || Ok(1)).await });
         let running = Running::start(worker);
-        timely(bench.outage.until_called("exchange", 1)).await;
+        bench.until(&id, State::Failed).await;
         running.end().await;
-        assert_eq!(bench.state(&id).await, State::Failed, "{name}");
+        let message = bench.item(&id).await.exception.unwrap().message;
+        assert!(message.starts_with("step"), "{message}");
     }
 }
 
@@ -172,7 +167,7 @@ async fn progress_is_kept(bench: Bench) {
     bench.outage.fail("report", 2);
     let worker = bench.worker().handle(|_: Order, context: Context| async move { context.progress("half").await });
     let running = Running::start(worker);
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Succeeded).await;
     running.end().await;
     assert_eq!(bench.item(&id).await.progress.as_deref(), Some("half"));
     assert_eq!(bench.outage.calls("report"), 3);

@@ -127,10 +127,9 @@ async fn a_failure_is_tried_again_until_the_attempts_are_spent(bench: Bench) {
 async fn exception_of(bench: &Bench, worker: Worker, order: &Order) -> (usize, acta_core::job::Exception) {
     let id = bench.ledger.prepare(order).max_attempts(1).enqueue().await.unwrap().id;
     let running = Running::start(worker);
-    timely(bench.outage.until_called("exchange", 1)).await;
+    bench.until(&id, State::Failed).await;
     running.end().await;
     let item = bench.item(&id).await;
-    assert_eq!(bench.state(&id).await, State::Failed);
     (item.attempts as usize, item.exception.unwrap())
 }
 
@@ -193,9 +192,9 @@ async fn what_is_to_be_tried_later_is_not_tried_before(bench: Bench) {
     let running = Running::start(worker);
     assert_eq!(timely(ran.recv()).await, Some(1));
     // Twice around, and it was left alone.
-    timely(bench.outage.until_called("claim", 2)).await;
+    timely(bench.outage.until_called_again("claim", 2)).await;
     bench.pass(59);
-    timely(bench.outage.until_called("claim", 2)).await;
+    timely(bench.outage.until_called_again("claim", 2)).await;
     assert!(ran.try_recv().is_err());
     bench.pass(10);
     assert_eq!(timely(ran.recv()).await, Some(2));
@@ -231,7 +230,7 @@ async fn a_payload_that_does_not_decode_fails_once_and_names_field_and_type(benc
     let worker = bench.worker().handle(|_: Order, _: Context| async { Ok(()) });
     let running = Running::start(worker);
     timely(bench.outage.until_called("exchange", 1)).await;
-    timely(bench.outage.until_called("claim", 2)).await;
+    timely(bench.outage.until_called_again("claim", 2)).await;
     running.end().await;
     let item = bench.item(&id).await;
     let exception = item.exception.unwrap();
@@ -316,7 +315,7 @@ async fn a_new_job_wakes_an_idle_worker(bench: Bench) {
 
 async fn a_job_by_name_gets_what_its_type_says(bench: Bench) {
     let running = Running::start(bench.worker().handle(|_: Order, _: Context| async { Ok(()) }));
-    timely(bench.outage.until_called("claim", 1)).await;
+    timely(bench.outage.until_called("define", 1)).await;
     running.end().await;
     let name = Some(Name::new("name", "order").unwrap());
     let jobs = vec![NewJob { name, ..NewJob::new(Json::new(r#"{"number": 1}"#).unwrap()) }];
@@ -340,7 +339,7 @@ async fn ended_jobs_are_pruned_and_due_ones_brought_in(bench: Bench) {
     let running = Running::start(bench.worker().handle(|_: Order, _: Context| async { Ok(()) }));
     timely(bench.outage.until_called("exchange", 1)).await;
     bench.pass(40 * 86_400);
-    timely(bench.outage.until_called("prune", 2)).await;
+    timely(bench.outage.until_called_again("prune", 2)).await;
     running.end().await;
     assert!(bench.ledger.job(&old).await.unwrap_err().is_not_found());
     assert!(bench.outage.calls("recover") >= 2);

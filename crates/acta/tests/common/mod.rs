@@ -56,6 +56,17 @@ impl Bench {
         self.ledger.job(id).await.unwrap().job.standing.state
     }
 
+    /// Waits until a job is in a state; looks after every call that is answered.
+    pub(crate) async fn until(&self, id: &JobId, state: State) {
+        timely(async {
+            let mut answers = self.outage.answers();
+            while self.state(id).await != state {
+                answers.changed().await.unwrap();
+            }
+        })
+        .await;
+    }
+
     /// A worker of the queue `orders` that is quick to look.
     pub(crate) fn worker(&self) -> Worker {
         Worker::new(&self.ledger, "orders").unwrap().poll(Duration::from_millis(10))
