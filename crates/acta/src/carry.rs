@@ -13,6 +13,8 @@ use tokio::sync::oneshot;
 
 /// How many jobs one call carries at the most.
 const MOST_JOBS: usize = 1_000;
+/// How many bytes of payloads it carries, but for the last one: a long call holds up whoever comes after it.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
 
 struct Letter {
     job: NewJob,
@@ -78,7 +80,7 @@ impl Round {
             self.is_over = true;
             return line;
         }
-        let rest = line.split_off(line.len().min(MOST_JOBS));
+        let rest = line.split_off(of_one_call(&line));
         lines.insert(self.namespace.clone(), rest);
         line
     }
@@ -90,6 +92,17 @@ impl Drop for Round {
             self.carrier.lines().remove(&self.namespace);
         }
     }
+}
+
+/// How many of the first of a line go with one call.
+fn of_one_call(line: &[Letter]) -> usize {
+    let mut bytes = 0;
+    let fits = |letter: &&Letter| {
+        let is_room_left = bytes < MOST_BYTES;
+        bytes += letter.job.payload.as_str().len();
+        is_room_left
+    };
+    line.iter().take(MOST_JOBS).take_while(fits).count()
 }
 
 async fn carry(mut round: Round, store: Arc<dyn Store>) {

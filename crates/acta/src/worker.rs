@@ -21,7 +21,7 @@ use crate::ledger::Ledger;
 #[must_use = "nothing is run before `run` is called"]
 pub struct Worker {
     ledger: Ledger,
-    namespace: Namespace,
+    queue: String,
     handlers: Handlers,
     settings: Settings,
     robot: Option<String>,
@@ -35,7 +35,7 @@ static LAST_WORKER: AtomicU64 = AtomicU64::new(0);
 impl std::fmt::Debug for Worker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Worker")
-            .field("namespace", &self.namespace)
+            .field("queue", &self.queue)
             .field("names", &self.handlers.names())
             .field("settings", &self.settings)
             .finish_non_exhaustive()
@@ -44,17 +44,15 @@ impl std::fmt::Debug for Worker {
 
 impl Worker {
     /// A worker of the queue with this path: `<name>`, `queues/<name>` or `transactions/<name>`.
-    ///
-    /// A path that is none is refused.
-    pub fn new(ledger: &Ledger, queue: &str) -> Result<Self> {
-        Ok(Self {
+    pub fn new(ledger: &Ledger, queue: &str) -> Self {
+        Self {
             ledger: ledger.clone(),
-            namespace: queue.parse()?,
+            queue: queue.to_owned(),
             handlers: Handlers::default(),
             settings: Settings::default(),
             robot: None,
             fault: None,
-        })
+        }
     }
 
     /// Runs jobs of a type by this handler. Jobs of types without one are left to other workers.
@@ -67,11 +65,10 @@ impl Worker {
         T: Serialize,
         F: Future<Output = Result<T, JobError>> + Send + 'static,
     {
-        let path = self.namespace.to_string();
-        let added = if J::QUEUE == path {
+        let added = if J::QUEUE == self.queue {
             self.handlers.add(handler)
         } else {
-            let why = format!("is not the queue of this worker, {path}, so that no job of it would ever come");
+            let why = format!("is not the queue of this worker, {}, so that no job of it would ever come", self.queue);
             Err(Error::invalid("queue", J::QUEUE, why))
         };
         self.fault = self.fault.or(added.err());
@@ -131,9 +128,9 @@ impl Worker {
             return Err(fault.clone());
         }
         if self.handlers.names().is_empty() {
-            return Err(Error::invalid("worker", &self.namespace.to_string(), "has no handler"));
+            return Err(Error::invalid("worker", &self.queue, "has no handler"));
         }
-        Ok((self.handlers.clone(), self.namespace.clone()))
+        Ok((self.handlers.clone(), self.queue.parse()?))
     }
 }
 

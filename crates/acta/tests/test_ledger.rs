@@ -35,7 +35,6 @@ fn welcome(to: &str) -> Welcome {
 fn mailer(test: &TestLedger) -> Worker {
     let ledger = test.ledger().clone();
     Worker::new(test.ledger(), "mails")
-        .unwrap()
         .handle(move |mail: Welcome, _: Context| {
             let ledger = ledger.clone();
             async move {

@@ -40,7 +40,7 @@ async fn main() -> acta::Result<()> {
     let ledger = Ledger::open("sqlite:.orchestrator/acta.db").await?;
     if std::env::args().nth(1).as_deref() == Some("work") {
         // Until Ctrl-C or SIGTERM; start as many as you like.
-        return Worker::new(&ledger, "shop")?.concurrency(4).handle(invoice).run(acta::shutdown_signal()).await;
+        return Worker::new(&ledger, "shop").concurrency(4).handle(invoice).run(acta::shutdown_signal()).await;
     }
     for (customer, order, cents) in [("ada", 1, 1_250), ("bob", 2, 0), ("ada", 3, 990)] {
         let added = ledger.enqueue(&Invoice { customer: customer.into(), order, cents }).await?;

@@ -228,6 +228,26 @@ fn who_lost_a_lease_is_told_and_its_result_is_dropped() {
 }
 
 #[test]
+fn only_leases_that_are_still_held_are_extended() {
+    let mut shop = Shop::of(2);
+    shop.begin(vec![job("a", 1), job("b", 1)]);
+    shop.at(10_000);
+    let fault = lost(&Ticket::of(&job("a", 1)));
+    shop.on(vec![Event::Beaten(Ok(vec![Err(fault), beat(false)]))]);
+    assert_eq!(shop.at(20_000), ["beat b"]);
+}
+
+#[test]
+fn after_a_claim_that_got_all_it_wanted_there_may_be_more() {
+    let mut shop = Shop::with(Settings { slots: 1, poll_ms: 3_600_000, ..Settings::default() });
+    shop.begin(vec![job("a", 1)]);
+    shop.at(10_000);
+    let fault = lost(&Ticket::of(&job("a", 1)));
+    shop.on(vec![Event::Beaten(Ok(vec![Err(fault)]))]);
+    assert_eq!(shop.on(vec![returned(&job("a", 1))]), ["settle [] claim 1"], "long before the poll");
+}
+
+#[test]
 fn heartbeats_that_fail_are_repeated_and_lose_nothing() {
     let mut shop = Shop::of(1);
     shop.begin(vec![job("a", 1)]);

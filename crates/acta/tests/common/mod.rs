@@ -69,7 +69,7 @@ impl Bench {
 
     /// A worker of the queue `orders` that is quick to look.
     pub(crate) fn worker(&self) -> Worker {
-        Worker::new(&self.ledger, "orders").unwrap().poll(Duration::from_millis(10))
+        Worker::new(&self.ledger, "orders").poll(Duration::from_millis(10))
     }
 }
 
