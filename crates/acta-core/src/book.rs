@@ -26,6 +26,7 @@ pub struct Book {
     ids: HashMap<JobId, u64>,
     lane_numbers: BTreeMap<Label, LaneNumber>,
     is_changed: bool,
+    is_woken: bool,
 }
 
 /// Everything that a ledger keeps of one namespace.
@@ -139,7 +140,7 @@ impl Book {
     pub fn open(contents: Contents, common: Common) -> Self {
         let ids = contents.jobs.values().map(|job| (job.identity.id.clone(), job.row)).collect();
         let lane_numbers = contents.lanes.values().map(|lane| (lane.name.clone(), lane.number)).collect();
-        Self { contents, common, ids, lane_numbers, is_changed: false }
+        Self { contents, common, ids, lane_numbers, is_changed: false, is_woken: false }
     }
 
     /// What is to be kept.
@@ -165,6 +166,11 @@ impl Book {
     /// What it has in common with the other books of its ledger.
     pub fn common(&self) -> &Common {
         &self.common
+    }
+
+    /// Whether a claim may find something that it did not find before the book was opened.
+    pub fn is_woken(&self) -> bool {
+        self.is_woken
     }
 
     /// The same, to be swapped or changed.
@@ -287,6 +293,10 @@ impl Rows for Book {
         self.contents.history.retain(|entry| entry.row != Some(row));
         self.contents.foreign.of_jobs.remove(&row);
         self.forget(row)
+    }
+
+    fn wake(&mut self) {
+        self.is_woken = true;
     }
 
     fn count(&mut self, _from: Option<Tally>, _to: Option<Tally>) {}

@@ -272,6 +272,11 @@ impl Standing {
         self.state == State::Ready && !self.is_aside()
     }
 
+    /// Whether a claim may take it, now or once an instant has come, without anybody's act.
+    pub fn may_be_claimed(&self) -> bool {
+        !self.is_aside() && (self.state == State::Ready || self.moves_at().is_some())
+    }
+
     /// Whether its holder's lease has run out.
     pub fn is_lapsed(&self, now: Timestamp) -> bool {
         self.state.is_held() && self.lease_expires_at.is_some_and(|until| until <= now)

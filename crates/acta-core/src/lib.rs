@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod book;
+pub mod changes;
 pub mod clock;
 pub mod error;
 pub mod explain;
@@ -24,8 +25,10 @@ pub mod shelf;
 pub mod state;
 pub mod store;
 pub mod transition;
+pub mod worker;
 
 pub use book::Book;
+pub use changes::Changes;
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use error::{Error, Result};
 pub use id::JobId;

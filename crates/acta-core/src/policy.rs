@@ -70,6 +70,13 @@ impl Span {
         Self(millis.clamp(0, Self::MOST_MS))
     }
 
+    /// The same length, to the millisecond, cut to the range.
+    pub const fn of(duration: std::time::Duration) -> Self {
+        let millis = duration.as_millis();
+        #[expect(clippy::cast_possible_truncation, reason = "it is within the range")]
+        if millis > Self::MOST_MS as u128 { Self(Self::MOST_MS) } else { Self(millis as i64) }
+    }
+
     /// Its length in milliseconds.
     pub fn as_millis(self) -> i64 {
         self.0
@@ -139,6 +146,11 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// A delay that begins with `initial` and doubles to `max`.
+    pub const fn doubling(initial: std::time::Duration, max: std::time::Duration) -> Self {
+        Self::Doubling { initial: Span::of(initial), max: Span::of(max) }
+    }
+
     /// The delay after attempt number `attempts` (from 1) failed, in milliseconds.
     pub fn delay_ms(self, attempts: u32, random: &mut dyn Random) -> i64 {
         match self {

@@ -86,6 +86,10 @@ pub trait Rows {
     /// Removes the job in `row` and all that is kept of it, but for its key.
     fn delete(&mut self, row: u64) -> Result<()>;
 
+    /// A candidate has come up in the namespace, or an instant was set at which one will: whoever waits for one may look
+    /// again once this is durable.
+    fn wake(&mut self) {}
+
     /// Moves one job from one count to another; `None` is outside.
     fn count(&mut self, from: Option<Tally>, to: Option<Tally>);
     /// The counts, those of this operation included.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
+use std::time::Duration;
 
 use acta_core::store::{Action, Dedup, NewJob, Operation, Outcome};
 use acta_core::{Clock, JobId, ManualClock, Random, Seeded, State, Store, SystemClock};
@@ -363,4 +364,21 @@ fn a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it_in_a_databas
         "remove_expired_keys",
     ];
     a_death_between_the_steps_of_a_write_leaves_all_or_nothing_of_it(SQLITE, &points, 9);
+}
+
+/// Whoever waits for work hears of what another process puts in, though nothing of this one tells it.
+#[test]
+fn a_change_through_another_store_of_the_ledger_wakes() {
+    let folder = tempfile::tempdir().unwrap();
+    for ledger in ["acta.db", "files"] {
+        let path = folder.path().join(ledger);
+        let (one, other) = (open(&path), open(&path));
+        block_on(add(other.as_ref(), vec![numbered(0)])).unwrap();
+        let seen = block_on(one.changed(queue(), None)).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(block_on(one.changed(queue(), Some(seen)))));
+        block_on(add(other.as_ref(), vec![numbered(1)])).unwrap();
+        let number = receiver.recv_timeout(Duration::from_secs(20)).expect(ledger);
+        assert_ne!(number.unwrap(), seen, "{ledger}");
+    }
 }

@@ -73,10 +73,16 @@ impl<R: Rows> Rules<'_, R> {
         Ok(queue.settings.lease.unwrap_or_else(|| Span::from_millis(family.lease_ms())))
     }
 
+    /// Whether a claim would find something that is ready.
+    pub fn is_candidate_there(&mut self, claim: &Claim) -> Result<bool> {
+        Ok(!self.rows.queue().paused && !self.rows.candidates(self.now, claim.names.as_deref(), 1)?.is_empty())
+    }
+
     /// Why a claim finds nothing, and when that may change.
     pub fn why_nothing(&mut self, claim: &Claim) -> Result<Nothing> {
         let names = claim.names.as_deref();
-        let because = |why, next_at| Ok(Nothing { why, next_at });
+        let at = self.now;
+        let because = |why, next_at| Ok(Nothing { why, at, next_at });
         if self.rows.queue().paused {
             return because(Why::QueuePaused, None);
         }

@@ -116,6 +116,9 @@ impl<R: Rows> Rules<'_, R> {
             backoff: new.backoff.or(definition.and_then(|of| of.backoff)),
             lease: new.lease,
         };
+        if standing.may_be_claimed() {
+            self.rows.wake();
+        }
         self.rows.insert(Job { row, identity, standing, detail: Detail::default() })?;
         self.rows.count(None, Some(Tally(state, false)));
         Ok(Enqueued { id, created: true, state, payload_differs: false })

@@ -29,6 +29,9 @@ impl<R: Rows> Rules<'_, R> {
         if !changed {
             return Ok(());
         }
+        if !hold.paused {
+            self.rows.wake();
+        }
         self.rows.record(&Entry {
             at: self.now,
             event: if hold.paused { Happening::Paused } else { Happening::Resumed },

@@ -93,6 +93,9 @@ impl<'a, R: Rows> Rules<'a, R> {
             standing.lane_paused = false;
         }
         self.rows.save(row, standing)?;
+        if standing.may_be_claimed() {
+            self.rows.wake();
+        }
         self.rows.count(Some(before), Some(standing.tally()));
         match ended_lane {
             Some(lane) => self.leave_lane(lane, step.effects.contains(&Effect::PromoteNext)),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Access, Keeper, Shared, Shelf};
 use crate::book::{Common, Contents};
+use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::name::Namespace;
@@ -14,7 +15,10 @@ use crate::store::Finding;
 
 /// A ledger in memory: the specification as a store. It ends with its process.
 #[derive(Debug)]
-pub struct MemoryStore(Mutex<Shelf<Memory>>);
+pub struct MemoryStore {
+    shelf: Mutex<Shelf<Memory>>,
+    changes: Arc<Changes>,
+}
 
 /// What a ledger in memory keeps.
 #[derive(Debug, Default)]
@@ -26,7 +30,8 @@ pub struct Memory {
 impl MemoryStore {
     /// An empty ledger.
     pub fn new(clock: Arc<dyn Clock>, random: Box<dyn Random>) -> Self {
-        Self(Mutex::new(Shelf::new(Memory::default(), clock, random)))
+        let shelf = Shelf::new(Memory::default(), clock, random);
+        Self { changes: Arc::clone(shelf.changes()), shelf: Mutex::new(shelf) }
     }
 }
 
@@ -38,7 +43,11 @@ impl Shared for MemoryStore {
         _access: Access,
         verb: impl FnOnce(&mut Shelf<Memory>) -> Result<T> + Send,
     ) -> Result<T> {
-        verb(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        verb(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64> {
+        Ok(self.changes.watch(&namespace).after(seen).await)
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::book::{Book, Common, Contents};
+use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::explain::{Explanation, LaneView, Pause};
@@ -62,6 +63,7 @@ pub struct Shelf<K> {
     pub keeper: K,
     clock: Arc<dyn Clock>,
     random: Box<dyn Random>,
+    changes: Arc<Changes>,
 }
 
 impl<K: std::fmt::Debug> std::fmt::Debug for Shelf<K> {
@@ -73,7 +75,12 @@ impl<K: std::fmt::Debug> std::fmt::Debug for Shelf<K> {
 impl<K: Keeper> Shelf<K> {
     /// The ledger of a keeper.
     pub fn new(keeper: K, clock: Arc<dyn Clock>, random: Box<dyn Random>) -> Self {
-        Self { keeper, clock, random }
+        Self { keeper, clock, random, changes: Arc::default() }
+    }
+
+    /// Who waits for changes of these books.
+    pub fn changes(&self) -> &Arc<Changes> {
+        &self.changes
     }
 
     /// The book of a namespace, if there is one. A name that differs from another only by case is refused.
@@ -138,7 +145,11 @@ impl<K: Keeper> Shelf<K> {
             self.keeper.save_common(book.common())?;
         }
         if book.is_changed() || is_new || self.keeper.wants_saving(&book.contents().queue.namespace) {
+            let woken = book.is_woken().then(|| book.contents().queue.namespace.clone());
             self.keeper.save(book.into_contents())?;
+            if let Some(namespace) = woken {
+                self.changes.note(&namespace);
+            }
         } else {
             self.keeper.put_back(book.into_contents());
         }

@@ -28,7 +28,12 @@ impl<K: Keeper> Shelf<K> {
         // Numbers first, as ever.
         self.keeper.save_common(&common)?;
         match parcel.contents {
-            Some(contents) if self.find(&contents.queue.namespace)?.is_none() => self.keeper.save(contents),
+            Some(contents) if self.find(&contents.queue.namespace)?.is_none() => {
+                let namespace = contents.queue.namespace.clone();
+                self.keeper.save(contents)?;
+                self.changes.note(&namespace);
+                Ok(())
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -47,7 +52,9 @@ impl<K: Keeper> Shelf<K> {
             return Ok(());
         }
         common.openness = after;
-        self.keeper.save_common(&common)
+        self.keeper.save_common(&common)?;
+        self.changes.note_all();
+        Ok(())
     }
 
     /// [`crate::Store::backup`].

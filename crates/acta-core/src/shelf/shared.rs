@@ -37,6 +37,9 @@ pub trait Shared: Send + Sync {
         access: Access,
         verb: impl FnOnce(&mut Shelf<Self::Keeper>) -> Result<T> + Send + 'static,
     ) -> impl Future<Output = Result<T>> + Send;
+
+    /// [`Store::changed`].
+    fn changed(&self, namespace: Namespace, seen: Option<u64>) -> impl Future<Output = Result<u64>> + Send;
 }
 
 #[async_trait]
@@ -83,6 +86,9 @@ impl<S: Shared> Store for S {
 
     async fn define(&self, define: Define) -> Result<()> {
         self.run(Access::Change, move |shelf| shelf.define(define)).await
+    }
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64> {
+        Shared::changed(self, namespace, seen).await
     }
 
     async fn job(&self, id: JobId) -> Result<Found> {

@@ -68,6 +68,9 @@ pub enum ClaimOutcome {
 pub struct Nothing {
     /// The first reason that holds.
     pub why: Why,
+    /// When that was, by the ledger's clock.
+    #[serde(skip)]
+    pub at: Timestamp,
     /// The earliest instant at which that may change by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_at: Option<Timestamp>,
@@ -130,7 +133,11 @@ impl ClaimAnswer {
     pub fn no_such_queue(claim: &Claim) -> Self {
         let outcome = match &claim.expect {
             Some(expected) => ClaimOutcome::Mismatch { expected: expected.clone(), found: None },
-            None => ClaimOutcome::Nothing(claim.why.then_some(Nothing { why: Why::NoSuchQueue, next_at: None })),
+            None => ClaimOutcome::Nothing(claim.why.then_some(Nothing {
+                why: Why::NoSuchQueue,
+                at: Timestamp::MIN,
+                next_at: None,
+            })),
         };
         Self { outcome, trace: None }
     }

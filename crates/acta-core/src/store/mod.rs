@@ -53,6 +53,13 @@ pub trait Store: Send + Sync {
     async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)>;
     /// Registers a job definition, or what a queue says about its jobs.
     async fn define(&self, define: Define) -> Result<()>;
+    /// Waits until a claim in the namespace may find something that it did not find before.
+    ///
+    /// With `None` it answers at once: with a number that stands for how things are now. With such a number it answers
+    /// once another one stands for them. The numbers of one store mean nothing to another, and have no order. It may
+    /// answer early, and what time alone brings about it does not tell; where changes can't be noticed it may answer late:
+    /// whoever waits looks by itself now and then.
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64>;
 
     /// One job.
     async fn job(&self, id: JobId) -> Result<Found>;

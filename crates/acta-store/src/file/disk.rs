@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use acta_core::{Error, Result};
 
@@ -50,6 +50,19 @@ impl Tick {
             }
         }
     }
+}
+
+/// What tells a file from the one that took its place: when it was written, how long it is, which one it is.
+pub(super) type Stamp = (Option<SystemTime>, u64, u64);
+
+/// The stamp of the file at `path`, if there is one.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let number = 0;
+    Some((metadata.modified().ok(), metadata.len(), number))
 }
 
 impl Drop for Tick {

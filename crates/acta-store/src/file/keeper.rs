@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::aside::MOST_NUMBER;
 use super::backup;
-use super::disk::{self, Tick, unavailable};
+use super::disk::{self, Stamp, Tick, unavailable};
 use super::document::{self, Read};
 use super::text::{self, Flaw};
 use crate::turn::Turn;
@@ -43,6 +43,8 @@ pub struct Files {
     tick: Option<Tick>,
     common: Option<Kept>,
     seen: BTreeMap<Namespace, Seen>,
+    /// The files of namespaces that somebody waits for, as they were at the last look.
+    stamps: BTreeMap<Namespace, Option<Stamp>>,
     pub(super) traffic: Traffic,
 }
 
@@ -84,7 +86,16 @@ fn is_open(openness: &Openness) -> bool {
 
 impl Files {
     pub(super) fn new(root: PathBuf, clock: Arc<dyn Clock>) -> Self {
-        Self { root, clock, turn: None, tick: None, common: None, seen: BTreeMap::new(), traffic: Traffic::default() }
+        Self {
+            root,
+            clock,
+            turn: None,
+            tick: None,
+            common: None,
+            seen: BTreeMap::new(),
+            stamps: BTreeMap::new(),
+            traffic: Traffic::default(),
+        }
     }
 
     /// For how long this process has had the lock, if it has it.
@@ -121,6 +132,13 @@ impl Files {
     fn path(&self, namespace: &Namespace) -> PathBuf {
         let folder = FOLDERS.into_iter().find(|(family, _)| *family == namespace.family());
         self.root.join(folder.map_or("", |(_, folder)| folder)).join(format!("{}.json", namespace.name()))
+    }
+
+    /// Whether the namespace's file is another one than at the last look; at the first look it is not.
+    pub(super) fn is_replaced(&mut self, namespace: &Namespace) -> bool {
+        let stamp = disk::stamp(&self.path(namespace));
+        let before = self.stamps.insert(namespace.clone(), stamp);
+        before.is_some_and(|before| before != stamp)
     }
 
     /// What all files have in common, as it is now.
@@ -287,7 +305,12 @@ impl Keeper for Files {
             return Err(unavailable(&path, "was changed by somebody else just now"));
         }
         let text = document::write(&contents).map_err(|fault| unavailable(&path, fault))?;
+        let replaced = disk::stamp(&path);
         self.write(&path, &text)?;
+        if let Some(stamp) = self.stamps.get_mut(&namespace).filter(|stamp| **stamp == replaced) {
+            // Our own changes are told by the verbs that make them.
+            *stamp = disk::stamp(&path);
+        }
         self.traffic.writes += 1;
         self.seen.insert(namespace, Seen { text, contents: Some(contents), is_mended: false });
         Ok(())

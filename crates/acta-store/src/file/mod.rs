@@ -16,12 +16,12 @@ mod text;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use acta_core::random::Random;
 use acta_core::shelf::{Access, Shared, Shelf};
-use acta_core::{Clock, Error, Result, SystemClock};
+use acta_core::{Changes, Clock, Error, Namespace, Result, SystemClock};
 use tokio::sync::oneshot;
 
 pub use keeper::{Files, Traffic};
@@ -54,6 +54,7 @@ const MOST_TIME: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct FileStore {
     root: PathBuf,
+    changes: Arc<Changes>,
     sender: Sender<Work>,
 }
 
@@ -72,12 +73,13 @@ impl FileStore {
             None => Box::new(crate::random::system_random()?),
         };
         let shelf = Shelf::new(Files::new(root.clone(), Arc::clone(&options.clock)), options.clock, random);
+        let changes = Arc::clone(shelf.changes());
         let (sender, receiver) = channel();
         std::thread::Builder::new()
             .name("acta-files".into())
             .spawn(move || work(shelf, &receiver))
             .map_err(|fault| disk::unavailable(&root, format!("no thread: {fault}")))?;
-        Ok(Self { root, sender })
+        Ok(Self { root, changes, sender })
     }
 
     /// The ledger's folder.
@@ -95,16 +97,40 @@ impl FileStore {
     }
 }
 
+/// How often the files are looked at while somebody waits for work in them.
+const LOOK: Duration = Duration::from_millis(25);
+
 fn work(mut shelf: Shelf<Files>, receiver: &Receiver<Work>) {
-    let mut next = receiver.recv().ok();
-    while let Some(work) = next {
-        work(&mut shelf);
+    let changes = Arc::clone(shelf.changes());
+    let mut looked = Instant::now();
+    loop {
         let lingers = shelf.keeper.locked_for().is_some_and(|since| since < MOST_TIME);
-        next = if lingers { receiver.recv_timeout(LINGER).ok() } else { None };
-        if next.is_none() {
+        let next = if lingers {
+            receiver.recv_timeout(LINGER)
+        } else {
             shelf.keeper.unlock();
-            next = receiver.recv().ok();
+            if changes.is_awaited() {
+                receiver.recv_timeout(LOOK)
+            } else {
+                receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            }
+        };
+        match next {
+            Ok(work) => work(&mut shelf),
+            Err(RecvTimeoutError::Timeout) => shelf.keeper.unlock(),
+            Err(RecvTimeoutError::Disconnected) => return,
         }
+        if looked.elapsed() >= LOOK {
+            changes.awaited().iter().for_each(|namespace| look(&mut shelf, namespace));
+            looked = Instant::now();
+        }
+    }
+}
+
+/// Tells whoever waits for work in the namespace that its file is not the one that was there at the last look.
+fn look(shelf: &mut Shelf<Files>, namespace: &Namespace) {
+    if shelf.keeper.is_replaced(namespace) {
+        shelf.changes().note(namespace);
     }
 }
 
@@ -126,5 +152,16 @@ impl Shared for FileStore {
         };
         self.sender.send(Box::new(work)).map_err(|_| self.gone())?;
         receiver.await.map_err(|_| self.gone())?
+    }
+
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64> {
+        let watch = self.changes.watch(&namespace);
+        // Also lets the thread see that somebody waits.
+        self.run(Access::Look, move |shelf| {
+            look(shelf, &namespace);
+            Ok(())
+        })
+        .await?;
+        Ok(watch.after(seen).await)
     }
 }

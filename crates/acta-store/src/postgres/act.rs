@@ -80,21 +80,46 @@ impl PostgresStore {
         self.transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", work).await
     }
 
-    /// A claim that wants to know more than the jobs: in one transaction with what it asks.
+    /// A claim that wants a trace, or one certain job: in one transaction with what it looks at.
     pub(super) async fn claim_closely(&self, claim: Claim) -> Result<ClaimAnswer> {
         let clock = self.clock.clone();
         self.write(move |session| claim_in(session, clock.as_deref(), &claim)).await
     }
 
-    /// The same behind a wave.
+    /// The same behind a wave. Who looks that closely is a person, not a worker in a hurry: they are two commits.
     pub(super) async fn exchange_closely(
         &self,
         wave: &Wave,
         claim: &Claim,
     ) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
-        // Who asks for reasons is a person, not a worker in a hurry: two commits are no loss to anybody.
         let settled = self.settle_wave(wave).await?;
         Ok((settled, self.claim_closely(claim.clone()).await?))
+    }
+
+    /// Adds to an answer of nothing why there is nothing, where that was asked for.
+    ///
+    /// Most claims find something, so the reason is looked for behind them. If there is a candidate by then, it is claimed:
+    /// somebody may have had hold of it when the claim came by.
+    pub(super) async fn with_reason(&self, mut answer: ClaimAnswer, claim: Claim) -> Result<ClaimAnswer> {
+        const TRIES: usize = 3;
+        if !claim.why {
+            return Ok(answer);
+        }
+        for _ in 0..TRIES {
+            if answer.outcome != ClaimOutcome::Nothing(None) {
+                return Ok(answer);
+            }
+            let asked = claim.clone();
+            let found = self.look(&claim.namespace, move |rules| {
+                Ok((rules.is_candidate_there(&asked)?, rules.why_nothing(&asked)?))
+            });
+            match found.await? {
+                None => return Ok(ClaimAnswer::no_such_queue(&claim)),
+                Some((true, _)) => answer = self.claim_jobs(&claim).await?,
+                Some((false, why)) => answer.outcome = ClaimOutcome::Nothing(Some(why)),
+            }
+        }
+        Ok(answer)
     }
 
     pub(super) async fn report_on(&self, report: Report) -> Result<()> {

@@ -17,6 +17,7 @@ mod port;
 mod rows;
 mod session;
 mod url;
+mod wake;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,12 +29,13 @@ use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
     Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Store};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, State, Store};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use connection::Connections;
 use drawn::{Drawn, Words};
+use wake::Wake;
 
 pub use migrate::{Migration, pending};
 pub use url::Url;
@@ -43,7 +45,7 @@ pub const CONNECTIONS: usize = 4;
 
 /// How a ledger is opened.
 pub struct Options {
-    /// At most so many connections.
+    /// At most so many connections, one of which listens for word from other processes.
     pub connections: usize,
     /// What tells the time; the database's own clock, if nothing is said, which all machines then share.
     pub clock: Option<Arc<dyn Clock>>,
@@ -62,7 +64,8 @@ impl Default for Options {
 /// Open it once a process and share it. It reconnects by itself; a call that meets a lost connection says that it is not done.
 #[derive(Debug)]
 pub struct PostgresStore {
-    db: Connections,
+    db: Arc<Connections>,
+    wake: Arc<Wake>,
     clock: Option<Arc<dyn Clock>>,
     drawn: Option<Mutex<Drawn>>,
 }
@@ -71,8 +74,11 @@ impl PostgresStore {
     /// The ledger in the database that `url` names. Nothing is opened and nothing looked at before the first call; see
     /// [`PostgresStore::create_or_accept`].
     pub fn new(url: &Url, options: Options) -> Result<Self> {
+        // One of them listens.
+        let db = Arc::new(Connections::new(url, options.connections.saturating_sub(1))?);
         Ok(Self {
-            db: Connections::new(url, options.connections)?,
+            wake: Arc::new(Wake::new(Arc::clone(&db), url)),
+            db,
             clock: options.clock,
             drawn: options.random.map(|random| Mutex::new(Drawn::new(random))),
         })
@@ -124,7 +130,9 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
         enqueue.check()?;
-        self.enqueue_jobs(&enqueue).await
+        let answers = self.enqueue_jobs(&enqueue).await?;
+        self.wake.tell(&enqueue.namespace);
+        Ok(answers)
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {
@@ -132,17 +140,23 @@ impl Store for PostgresStore {
             let exists = self.look(&claim.namespace, |_| Ok(())).await?.is_some();
             return if exists { Err(fault) } else { Ok(ClaimAnswer::no_such_queue(&claim)) };
         }
-        if claim.why || claim.trace || claim.expect.is_some() {
+        if claim.trace || claim.expect.is_some() {
             return self.claim_closely(claim).await;
         }
-        self.claim_jobs(&claim).await
+        let answer = self.claim_jobs(&claim).await?;
+        self.with_reason(answer, claim).await
     }
 
     async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>> {
         if let Err(fault) = wave.check() {
             return self.refuse(&wave.namespace, fault).await;
         }
-        self.settle_wave(&wave).await
+        let answers = self.settle_wave(&wave).await?;
+        // A lane may go on, a job may be back: here nobody claims it in the same breath.
+        if answers.iter().any(Result::is_ok) {
+            self.wake.tell(&wave.namespace);
+        }
+        Ok(answers)
     }
 
     async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
@@ -150,17 +164,25 @@ impl Store for PostgresStore {
             let why = "is not the namespace of the claim";
             return Err(Error::invalid("namespace", &wave.namespace.to_string(), why));
         }
-        let checked = wave.check().and_then(|()| claim.check());
-        let answer = match checked {
+        let answer = match wave.check().and_then(|()| claim.check()) {
             Err(fault) => self.refuse(&wave.namespace, fault).await,
-            Ok(()) if claim.why || claim.trace || claim.expect.is_some() => self.exchange_closely(&wave, &claim).await,
+            Ok(()) if claim.trace || claim.expect.is_some() => self.exchange_closely(&wave, &claim).await,
             Ok(()) => self.exchange_wave(&wave, &claim).await,
         };
         match answer {
             Err(Error::NotFound { what: "queue", .. }) => {
                 Ok((wave.no_such_queue(), ClaimAnswer::no_such_queue(&claim)))
             }
-            answer => answer,
+            Err(fault) => Err(fault),
+            Ok((settled, answer)) => {
+                // What became ready and was not claimed here is somebody else's to claim.
+                if settled.iter().flatten().any(|settled| settled.state == State::Ready) {
+                    self.wake.tell(&wave.namespace);
+                } else {
+                    self.wake.note(&wave.namespace);
+                }
+                Ok((settled, self.with_reason(answer, claim).await?))
+            }
         }
     }
 
@@ -176,15 +198,25 @@ impl Store for PostgresStore {
     }
 
     async fn operate(&self, operation: Operation) -> Result<Vec<Result<Operated>>> {
-        self.operate_on(operation).await
+        let namespace = operation.namespace.clone();
+        let answers = self.operate_on(operation).await?;
+        self.wake.tell(&namespace);
+        Ok(answers)
     }
 
     async fn hold(&self, hold: Hold) -> Result<()> {
-        self.hold_or_resume(hold).await
+        let namespace = hold.namespace.clone();
+        self.hold_or_resume(hold).await?;
+        self.wake.tell(&namespace);
+        Ok(())
     }
 
     async fn recover(&self, namespace: Namespace) -> Result<usize> {
-        self.bring_in(&namespace).await
+        let changed = self.bring_in(&namespace).await?;
+        if changed > 0 {
+            self.wake.tell(&namespace);
+        }
+        Ok(changed)
     }
 
     async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)> {
@@ -194,6 +226,10 @@ impl Store for PostgresStore {
     async fn define(&self, define: Define) -> Result<()> {
         define.check()?;
         self.define_one(define).await
+    }
+
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64> {
+        Ok(self.wake.changed(&namespace, seen).await)
     }
 
     async fn job(&self, id: JobId) -> Result<Found> {

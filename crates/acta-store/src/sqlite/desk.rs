@@ -5,10 +5,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-use acta_core::{Error, Result};
+use acta_core::{Changes, Error, Result};
 use tokio::sync::oneshot;
 
 use super::connection::{Db, Synchronous};
@@ -60,6 +60,17 @@ where
     }
 }
 
+/// Nothing to do but to come round.
+struct Nudge;
+
+impl Work for Nudge {
+    fn run(&mut self, _session: &mut Session<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, _committed: Result<()>) {}
+}
+
 /// A thread with a connection of its own.
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -69,15 +80,22 @@ pub(super) struct Desk {
 
 impl Desk {
     /// The thread that writes.
-    pub(super) fn writer(path: &Path, db: Db, turn: Turn, world: Arc<World>) -> Result<Self> {
-        let writer = Writer { db, turn, memory: Memory::default(), world };
+    pub(super) fn writer(path: &Path, db: Db, turn: Turn, world: Arc<World>, changes: Arc<Changes>) -> Result<Self> {
+        let writer = Writer { db, turn, memory: Memory::default(), world, changes };
         Self::spawn(path, "acta-writer", move |receiver| writer.work(&receiver))
     }
 
     /// The thread that reads; it sees what was committed before each operation.
-    pub(super) fn reader(path: &Path, world: Arc<World>) -> Result<Self> {
+    pub(super) fn reader(path: &Path, world: Arc<World>, changes: Arc<Changes>) -> Result<Self> {
         let db = Db::open(path, Synchronous::Full, false)?;
-        Self::spawn(path, "acta-reader", move |receiver| read(&db, &world, &receiver))
+        let reader = Reader { version: db.data_version()?, db, world, changes, looked: Instant::now() };
+        Self::spawn(path, "acta-reader", move |receiver| reader.work(&receiver))
+    }
+
+    /// Lets the thread look whether anybody waits.
+    pub(super) fn nudge(&self) {
+        // Where the thread has ended, the next operation is told.
+        let _ = self.sender.send(Box::new(Nudge));
     }
 
     fn spawn(path: &Path, name: &str, work: impl FnOnce(Receiver<Box<dyn Work>>) + Send + 'static) -> Result<Self> {
@@ -127,6 +145,7 @@ struct Writer {
     turn: Turn,
     memory: Memory,
     world: Arc<World>,
+    changes: Arc<Changes>,
 }
 
 impl Writer {
@@ -149,7 +168,7 @@ impl Writer {
 
     /// One transaction with the first of the group and all that waits, within bounds.
     fn commit(&mut self, group: &mut Vec<Box<dyn Work>>, receiver: &Receiver<Box<dyn Work>>) -> Result<()> {
-        let Self { db, turn, memory, world } = self;
+        let Self { db, turn, memory, world, changes } = self;
         let mut session = turn.take(|| Session::begin(db, memory, world, "BEGIN IMMEDIATE"))?;
         failpoint("begin");
         let start = Instant::now();
@@ -166,19 +185,67 @@ impl Writer {
             group.push(work);
         }
         session.finish()?;
+        let woken = std::mem::take(&mut session.woken);
         failpoint("commit");
         db.command("COMMIT")?;
+        for namespace in &woken {
+            changes.note(namespace);
+        }
         failpoint("committed");
         Ok(())
     }
 }
 
-fn read(db: &Db, world: &World, receiver: &Receiver<Box<dyn Work>>) {
-    let mut memory = Memory::default();
-    while let Ok(mut work) = receiver.recv() {
-        let outcome = Session::begin(db, &mut memory, world, "BEGIN").and_then(|mut session| work.run(&mut session));
+/// How often the reader looks for commits of other processes while somebody waits for work.
+const LOOK: Duration = Duration::from_millis(25);
+
+struct Reader {
+    db: Db,
+    world: Arc<World>,
+    changes: Arc<Changes>,
+    /// Stands for all commits that were seen, whoever made them.
+    version: i64,
+    looked: Instant,
+}
+
+impl Reader {
+    fn work(mut self, receiver: &Receiver<Box<dyn Work>>) {
+        let mut memory = Memory::default();
+        loop {
+            let is_awaited = self.changes.is_awaited();
+            let next = if is_awaited {
+                receiver.recv_timeout(LOOK)
+            } else {
+                receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            };
+            match next {
+                Ok(work) => self.read(&mut memory, work),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if is_awaited && self.looked.elapsed() >= LOOK {
+                self.look();
+            }
+        }
+    }
+
+    fn read(&self, memory: &mut Memory, mut work: Box<dyn Work>) {
+        let begun = Session::begin(&self.db, memory, &self.world, "BEGIN");
+        let outcome = begun.and_then(|mut session| work.run(&mut session));
         // Nothing was written; this only lets the snapshot go.
-        let _ = db.command("ROLLBACK");
+        let _ = self.db.command("ROLLBACK");
         work.answer(outcome);
+    }
+
+    /// The number is that of this process's own commits, too: they wake more often than they have to.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        // Whoever waits has a poll of its own, should this fail.
+        if let Ok(version) = self.db.data_version()
+            && version != self.version
+        {
+            self.version = version;
+            self.changes.note_all();
+        }
     }
 }

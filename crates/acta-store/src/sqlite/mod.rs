@@ -23,7 +23,9 @@ use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
     Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Rows, Rules, Seeded, Store, SystemClock};
+use acta_core::{
+    Changes, Clock, Error, JobId, Json, Label, Namespace, Result, Rows, Rules, Seeded, Store, SystemClock,
+};
 use async_trait::async_trait;
 
 pub use connection::Synchronous;
@@ -61,6 +63,7 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     writer: Desk,
     reader: Desk,
+    changes: Arc<Changes>,
 }
 
 impl SqliteStore {
@@ -86,9 +89,10 @@ impl SqliteStore {
         // Reading draws no random numbers; a source of its own spares it the writer's lock.
         let beside = World { clock: Arc::clone(&world.clock), random: Mutex::new(Box::new(Seeded::new(0))) };
         let clock = Arc::clone(&world.clock);
-        let writer = Desk::writer(path, db, turn, world)?;
-        let reader = Desk::reader(path, Arc::new(beside))?;
-        Ok(Self { path: path.to_owned(), clock, writer, reader })
+        let changes = Arc::new(Changes::default());
+        let writer = Desk::writer(path, db, turn, world, Arc::clone(&changes))?;
+        let reader = Desk::reader(path, Arc::new(beside), Arc::clone(&changes))?;
+        Ok(Self { path: path.to_owned(), clock, writer, reader, changes })
     }
 
     /// The ledger's file.
@@ -200,6 +204,14 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn changed(&self, namespace: Namespace, seen: Option<u64>) -> Result<u64> {
+        let watch = self.changes.watch(&namespace);
+        if seen.is_some() {
+            self.reader.nudge();
+        }
+        Ok(watch.after(seen).await)
+    }
+
     async fn job(&self, id: JobId) -> Result<Found> {
         self.reader
             .run(move |session| {
@@ -284,7 +296,9 @@ impl Store for SqliteStore {
 
     async fn mark(&self, mark: Mark) -> Result<()> {
         let clock = Arc::clone(&self.clock);
-        self.writer.run(move |session| port::mark(session, &mark, clock.now())).await
+        self.writer.run(move |session| port::mark(session, &mark, clock.now())).await?;
+        self.changes.note_all();
+        Ok(())
     }
 
     async fn backup(&self, path: PathBuf) -> Result<()> {

@@ -143,6 +143,10 @@ impl Rows for SqlRows<'_, '_> {
         Ok(())
     }
 
+    fn wake(&mut self) {
+        self.session.wake(&self.queue.namespace);
+    }
+
     fn find(&mut self, id: &JobId) -> Result<Option<(u64, Standing)>> {
         if let Some(row) = id.row() {
             if self.session.memory.standings.get_by_id(row, id).is_none() {

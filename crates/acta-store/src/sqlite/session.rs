@@ -41,6 +41,8 @@ pub(super) struct Session<'a> {
     pub(super) db: &'a Db,
     pub(super) memory: &'a mut Memory,
     pending: Pending,
+    /// Namespaces in which somebody who waits may find something once this has committed.
+    pub(super) woken: Vec<Namespace>,
     is_fresh: bool,
     begin: &'static str,
     world: &'a World,
@@ -60,7 +62,7 @@ impl<'a> Session<'a> {
         if memory.data_version != version {
             *memory = Memory { data_version: version, ..Memory::default() };
         }
-        Ok(Self { db, memory, pending: Pending::default(), is_fresh: true, begin, world })
+        Ok(Self { db, memory, pending: Pending::default(), woken: Vec::new(), is_fresh: true, begin, world })
     }
 
     /// Runs one operation: a refused one leaves nothing behind, and nothing of the others is undone with it.
@@ -99,6 +101,13 @@ impl<'a> Session<'a> {
                 *self.memory = Memory { data_version: self.memory.data_version, ..Memory::default() };
                 Ok(Err(fault))
             }
+        }
+    }
+
+    /// Whoever waits for work in the namespace is told once this has committed. If it is undone, they look in vain.
+    pub(super) fn wake(&mut self, namespace: &Namespace) {
+        if !self.woken.contains(namespace) {
+            self.woken.push(namespace.clone());
         }
     }
 

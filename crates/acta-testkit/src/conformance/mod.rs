@@ -1,5 +1,6 @@
 //! What a ledger must do, a function a rule. A rule that came of a failure in the field is named after it.
 
+pub mod changes;
 pub mod claiming;
 pub mod input;
 pub mod keys;
@@ -76,6 +77,13 @@ macro_rules! conformance {
                 a_trace_tells_what_was_looked_at,
                 counts_beyond_the_bounds_are_refused,
             ],
+            changes: [
+                a_job_that_can_be_claimed_wakes_whoever_waits,
+                a_settle_that_promotes_the_lane_s_next_wakes,
+                whoever_saw_an_old_number_is_answered_at_once,
+                a_retry_a_resume_and_a_signal_wake,
+                nothing_new_wakes_nobody,
+            ],
             operating: [
                 c032_a_success_beats_a_requested_cancel_and_nothing_else_does,
                 c139_a_held_job_can_be_cancelled_by_force,
@@ -136,6 +144,7 @@ mod tests {
     fn every_rule_that_is_written_is_run() {
         let list = include_str!("mod.rs");
         let themes = [
+            include_str!("changes.rs"),
             include_str!("claiming.rs"),
             include_str!("input.rs"),
             include_str!("keys.rs"),

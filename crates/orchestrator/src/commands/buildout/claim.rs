@@ -46,7 +46,7 @@ pub(crate) async fn claim(settings: &Settings, printer: &mut Printer, args: &Cla
 
 /// The reason, for people.
 fn why(namespace: &Namespace, nothing: Option<Nothing>) -> String {
-    let Some(Nothing { why, next_at }) = nothing else { return format!("{namespace} has no candidate") };
+    let Some(Nothing { why, next_at, .. }) = nothing else { return format!("{namespace} has no candidate") };
     let reason = match why {
         Why::NoSuchQueue => format!("there is no {namespace}"),
         Why::QueuePaused => format!("{namespace} is paused"),

@@ -1,0 +1,141 @@
+//! A ledger as an application sees it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use acta_core::store::{Action, Define, Enqueue, Enqueued, Found, NewJob, Operated, Operation};
+use acta_core::{Clock, Definition, Error, JobId, Json, Label, Name, Namespace, Result, Store, SystemClock};
+use serde::Serialize;
+use tokio::sync::OnceCell;
+
+use crate::carry::Carrier;
+use crate::context::Desk;
+use crate::job::{Job, definition_of, namespace_of};
+use crate::prepare::{Prepared, new_job};
+
+/// A ledger. Cheap to clone; all clones are the same.
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    carrier: Arc<Carrier>,
+    /// Definitions that this process has registered, or is about to.
+    defined: Mutex<HashMap<&'static str, Arc<OnceCell<()>>>>,
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger").finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// Opens a ledger by its address: `sqlite:<file>`, `file:<folder>` or `postgres://…`. One that is not there is made.
+    ///
+    /// Its calls are counted, timed and traced ([`crate::Observed`]).
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    pub async fn open(url: &str) -> Result<Self> {
+        let address: acta_store::Address = url.parse()?;
+        let store = address.open(Arc::new(SystemClock)).await?;
+        Ok(Self::over(Arc::new(crate::Observed::over(store))))
+    }
+
+    /// The ledger of any store, by the machine's clock.
+    pub fn over(store: Arc<dyn Store>) -> Self {
+        Self::by_clock(store, Arc::new(SystemClock))
+    }
+
+    /// The ledger of any store that goes by this clock.
+    pub fn by_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { inner: Arc::new(Inner { store, clock, carrier: Arc::default(), defined: Mutex::default() }) }
+    }
+
+    /// The store itself, with all its verbs.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// What tells the time.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.inner.clock
+    }
+
+    /// Enqueues a job. It is durable when this answers. Concurrent calls of one process share round trips.
+    ///
+    /// A second job of the same deduplication key is not added; the answer is the first one's.
+    pub async fn enqueue<J: Job>(&self, job: &J) -> Result<Enqueued> {
+        self.prepare(job).enqueue().await
+    }
+
+    /// Enqueues jobs, all or none; one answer each, in order.
+    pub async fn enqueue_many<'j, J: Job>(&self, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<Enqueued>> {
+        let jobs = jobs.into_iter().enumerate();
+        let jobs: Vec<NewJob> =
+            jobs.map(|(index, job)| new_job(job).map_err(|fault| fault.at(index))).collect::<Result<_>>()?;
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.define::<J>().await?;
+        self.inner.store.enqueue(Enqueue { namespace: namespace_of::<J>()?, jobs }).await
+    }
+
+    /// A job to be enqueued, about which more can be said before.
+    pub fn prepare<J: Job>(&self, job: &J) -> Prepared<'_, J> {
+        Prepared::new(self, job)
+    }
+
+    /// Registers what the type's constants say; once per process and type. Enqueues and workers do it by themselves.
+    pub async fn define<J: Job>(&self) -> Result<()> {
+        let cell = {
+            let mut defined = self.inner.defined.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(defined.entry(J::NAME).or_default())
+        };
+        cell.get_or_try_init(|| async { self.register(definition_of::<J>()?).await }).await.copied()
+    }
+
+    pub(crate) async fn register(&self, definition: Definition) -> Result<()> {
+        self.inner.store.define(Define::Job(definition)).await
+    }
+
+    pub(crate) async fn send(&self, namespace: Namespace, job: NewJob) -> Result<Enqueued> {
+        self.inner.carrier.send(&self.inner.store, namespace, job).await
+    }
+
+    pub(crate) fn desk(&self, namespace: Namespace) -> Desk {
+        Desk { store: Arc::clone(&self.inner.store), clock: Arc::clone(&self.inner.clock), namespace }
+    }
+
+    /// A job and where it stands.
+    pub async fn job(&self, id: &JobId) -> Result<Found> {
+        self.inner.store.job(id.clone()).await
+    }
+
+    /// Tells a job something; kept until it waits for it.
+    pub async fn signal(&self, id: &JobId, name: &str, payload: &impl Serialize) -> Result<Operated> {
+        let name = Name::new("signal", name)?;
+        let text = serde_json::to_string(payload).map_err(|fault| unwritable("payload", &fault))?;
+        self.operate(id, Action::Signal { name, payload: Json::new(text)? }).await
+    }
+
+    /// Ends a job: at once where nobody works on it; else its handler is told ([`crate::Context::cancelled`]).
+    pub async fn cancel(&self, id: &JobId) -> Result<Operated> {
+        self.operate(id, Action::Cancel { force: false }).await
+    }
+
+    async fn operate(&self, id: &JobId, action: Action) -> Result<Operated> {
+        let namespace = self.job(id).await?.namespace;
+        let actor = Some(Label::new("actor", "application")?);
+        let operation = Operation { namespace, ids: vec![id.clone()], action, actor, reason: None };
+        let mut answers = self.inner.store.operate(operation).await?;
+        answers.pop().unwrap_or_else(|| Err(Error::not_found("job", id.as_str())))
+    }
+}
+
+/// A value of the application's that is no JSON.
+pub(crate) fn unwritable(what: &'static str, fault: &serde_json::Error) -> Error {
+    Error::invalid(what, "", format!("can't be written as JSON: {fault}"))
+}

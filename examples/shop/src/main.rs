@@ -1,0 +1,50 @@
+//! A shop that invoices its orders: of each customer one after the other, of different customers at once.
+
+use acta::{Context, Job, JobError, Ledger, Worker};
+use serde::{Deserialize, Serialize};
+
+/// Make out an invoice for an order.
+#[derive(Serialize, Deserialize)]
+struct Invoice {
+    customer: String,
+    order: u32,
+    cents: u64,
+}
+
+impl Job for Invoice {
+    const NAME: &'static str = "invoice";
+    const QUEUE: &'static str = "shop";
+    const MAX_ATTEMPTS: Option<u32> = Some(5);
+
+    fn lane(&self) -> Option<String> {
+        Some(self.customer.clone())
+    }
+
+    fn dedup_key(&self) -> Option<String> {
+        Some(format!("order-{}", self.order))
+    }
+}
+
+/// Makes out an invoice; its number is the job's output.
+async fn invoice(invoice: Invoice, context: Context) -> Result<String, JobError> {
+    if invoice.cents == 0 {
+        return Err(JobError::business("nothing-to-pay", format!("order {} is for free", invoice.order)));
+    }
+    let number: String = context.step("number", async || Ok(format!("2026-{:04}", invoice.order))).await?;
+    println!("invoice {number} for {}: {}.{:02}", invoice.customer, invoice.cents / 100, invoice.cents % 100);
+    Ok(number)
+}
+
+#[tokio::main]
+async fn main() -> acta::Result<()> {
+    let ledger = Ledger::open("sqlite:.orchestrator/acta.db").await?;
+    if std::env::args().nth(1).as_deref() == Some("work") {
+        // Until Ctrl-C or SIGTERM; start as many as you like.
+        return Worker::new(&ledger, "shop").concurrency(4).handle(invoice).run(acta::shutdown_signal()).await;
+    }
+    for (customer, order, cents) in [("ada", 1, 1_250), ("bob", 2, 0), ("ada", 3, 990)] {
+        let added = ledger.enqueue(&Invoice { customer: customer.into(), order, cents }).await?;
+        println!("order {order} {} {}", if added.created { "is queued as" } else { "was there already as" }, added.id);
+    }
+    Ok(())
+}
