@@ -2,5 +2,6 @@
 
 pub mod flat;
 pub mod ledger;
+pub mod postgres;
 pub mod raw;
 pub mod table;

@@ -1,0 +1,125 @@
+//! The ledger's side: through the library, as an application does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use acta::{Context, Job, JobError, Ledger, Worker};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+
+/// A job that does nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Nothing {
+    filling: String,
+    #[serde(skip)]
+    lane: Option<String>,
+}
+
+impl Job for Nothing {
+    const NAME: &'static str = "nothing";
+    const QUEUE: &'static str = "bench";
+
+    fn lane(&self) -> Option<String> {
+        self.lane.clone()
+    }
+}
+
+impl Nothing {
+    /// A job of about 200 bytes, in one of so many lanes, if in any.
+    pub fn new(number: usize, lanes: usize) -> Self {
+        Self { filling: "x".repeat(185), lane: (lanes > 0).then(|| format!("lane {}", number % lanes)) }
+    }
+}
+
+/// Enqueues `total` jobs in calls of `batch`; how long it took.
+pub async fn insert(ledger: &Ledger, total: usize, batch: usize, lanes: usize) -> Result<Duration> {
+    ledger.define::<Nothing>().await?;
+    let start = Instant::now();
+    for first in (0..total).step_by(batch) {
+        let jobs: Vec<Nothing> = (first..first + batch).map(|number| Nothing::new(number, lanes)).collect();
+        ledger.enqueue_many(&jobs).await?;
+    }
+    Ok(start.elapsed())
+}
+
+/// So many tasks enqueue one by one.
+pub async fn insert_singly(ledger: &Ledger, total: usize, tasks: usize) -> Result<Duration> {
+    ledger.define::<Nothing>().await?;
+    let start = Instant::now();
+    let mut set = JoinSet::new();
+    for _ in 0..tasks {
+        let ledger = ledger.clone();
+        set.spawn(async move {
+            for number in 0..total / tasks {
+                ledger.enqueue(&Nothing::new(number, 0)).await?;
+            }
+            Ok::<_, acta::Error>(())
+        });
+    }
+    while let Some(done) = set.join_next().await {
+        done??;
+    }
+    Ok(start.elapsed())
+}
+
+/// So many workers, each with a ledger of its own, work off what is there; how long it took.
+pub async fn drain(url: &str, total: usize, workers: usize, concurrency: usize) -> Result<Duration> {
+    let (done, all_done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let mut set = JoinSet::new();
+    let mut stops = Vec::new();
+    let start = Instant::now();
+    for _ in 0..workers {
+        let ledger = Ledger::open(url).await?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        stops.push(stop);
+        let (done, all_done) = (Arc::clone(&done), Arc::clone(&all_done));
+        set.spawn(async move {
+            let handler = move |_: Nothing, _: Context| {
+                if done.fetch_add(1, Ordering::Relaxed) + 1 == total {
+                    all_done.notify_one();
+                }
+                async { Ok::<_, JobError>(()) }
+            };
+            let worker = Worker::new(&ledger, Nothing::QUEUE).handle(handler).concurrency(concurrency);
+            worker.run(async { drop(stopped.await) }).await
+        });
+    }
+    all_done.notified().await;
+    // The last ones are done when they are settled.
+    drop(stops);
+    while let Some(ended) = set.join_next().await {
+        ended??;
+    }
+    Ok(start.elapsed())
+}
+
+/// How long it takes from an enqueue into an idle queue to the start of its handler, each of so many times.
+pub async fn latencies(url: &str, times: usize) -> Result<Vec<Duration>> {
+    let (ours, theirs) = (Ledger::open(url).await?, Ledger::open(url).await?);
+    ours.define::<Nothing>().await?;
+    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let working = tokio::spawn(async move {
+        let handler = move |_: Nothing, _: Context| {
+            let _ = sender.send(Instant::now());
+            async { Ok::<_, JobError>(()) }
+        };
+        Worker::new(&theirs, Nothing::QUEUE).handle(handler).run(async { drop(stopped.await) }).await
+    });
+    let mut latencies = Vec::new();
+    for number in 0..times {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let begun = Instant::now();
+        ours.enqueue(&Nothing::new(number, 0)).await?;
+        if let Some(at) = started.recv().await {
+            latencies.push(at - begun);
+        }
+    }
+    drop(stop);
+    working.await??;
+    latencies.sort();
+    Ok(latencies)
+}
