@@ -54,3 +54,4 @@ pub(crate) fn template() -> &'static Database {
 }
 
 pub(crate) mod child;
+pub(crate) mod session;
