@@ -6,21 +6,20 @@ use std::fmt::Write as _;
 
 use acta_core::{JobId, Store};
 use acta_store::{PostgresStore, postgres};
-use acta_testkit::postgres::Database;
-
 use common::session::{Session, ledger};
 
 /// Runs a test on a ledger of its own, with a connection to it.
-fn with_ledger<F: Future<Output = ()>>(test: impl FnOnce(Database, Session) -> F) {
+fn with_ledger<F: Future<Output = ()>>(test: impl FnOnce(String, Session) -> F) {
+    // Dropped, and with it the connections, when the test is over.
     let database = ledger();
     acta_testkit::block_on(async {
         let session = Session::open(&database.url()).await;
-        test(database, session).await;
+        test(database.url(), session).await;
     });
 }
 
-fn store(database: &Database) -> PostgresStore {
-    PostgresStore::new(&database.url(), postgres::Options::default()).unwrap()
+fn store(url: &str) -> PostgresStore {
+    PostgresStore::new(url, postgres::Options::default()).unwrap()
 }
 
 fn quoted(text: &str) -> String {
@@ -44,7 +43,7 @@ async fn reclaimed(session: &Session, queue: &str) -> String {
 
 #[test]
 fn every_function_says_what_it_is_and_runs_as_its_caller() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         let odd = "SELECT p.oid::regprocedure FROM pg_proc p WHERE pronamespace = 'acta'::regnamespace \
                    AND proname !~ '^_' AND (obj_description(p.oid) IS NULL OR prosecdef \
                    OR NOT 'search_path=acta, pg_temp' = ANY (coalesce(proconfig, '{}')))";
@@ -73,7 +72,7 @@ fn every_function_says_what_it_is_and_runs_as_its_caller() {
 
 #[test]
 fn a_payload_keeps_every_byte() {
-    with_ledger(|database, session| async move {
+    with_ledger(|url, session| async move {
         let payloads = [
             r#"{ "z" : 1 ,  "a":[ ],"z":2}"#,
             r#""\u0000 \ud800 \\u0041 \u00e9""#,
@@ -98,14 +97,14 @@ fn a_payload_keeps_every_byte() {
         }
         // And the text that the ledger keeps is the one that Rust reads.
         let id = session.one("SELECT id FROM acta.jobs ORDER BY job OFFSET 1 LIMIT 1").await;
-        let job = store(&database).job(JobId::new(&id).unwrap()).await.unwrap().job;
+        let job = store(&url).job(JobId::new(&id).unwrap()).await.unwrap().job;
         assert_eq!(job.identity.payload.as_str(), payloads[1]);
     });
 }
 
 #[test]
 fn an_enqueue_says_whatever_a_job_may_say() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         let shown = "SELECT queue, state, name, lane, priority, payload, max_attempts, retryable, key, dedup_key, run_at, \
                      expires_at FROM acta.job(";
         let expected = "plain|scheduled|work||7|[1]|4|f|INV-1|d'1|2100-01-02 03:04:05+00|2100-01-03 03:04:05.5+00";
@@ -126,7 +125,7 @@ fn an_enqueue_says_whatever_a_job_may_say() {
 
 #[test]
 fn a_key_that_is_taken_answers_its_holder() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         let add = |payload: &str| {
             format!(
                 "SELECT id, created, payload_differs FROM acta.enqueue('q', '{payload}', dedup_key => 'k', while_live => true)"
@@ -202,7 +201,7 @@ fn a_bad_argument_is_named() {
         ("acta.settle('q', '[{\"id\": \"a\", \"outcome\": \"release\"}]')".into(), "settlements[0].fence is missing"),
         ("acta.wake('a b')".into(), "queue 'a b' is not"),
     ];
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         for (call, said) in cases {
             let refused = session.refused(&format!("SELECT {call}")).await;
             assert!(refused.message.contains(said), "{call}: {refused:?}");
@@ -217,11 +216,11 @@ fn a_bad_argument_is_named() {
 
 #[test]
 fn what_a_transaction_enqueues_is_there_after_its_commit_and_not_before() {
-    with_ledger(|database, session| async move {
-        let shop = Session::open(&database.url()).await;
-        let other = Session::open(&database.url()).await;
-        shop.run("CREATE TABLE orders (id int); BEGIN; INSERT INTO orders VALUES (1); SELECT acta.enqueue('q', '1')")
-            .await;
+    with_ledger(|url, session| async move {
+        let shop = Session::open(&url).await;
+        let other = Session::open(&url).await;
+        shop.run("CREATE TABLE orders (id int)").await;
+        shop.run("BEGIN; INSERT INTO orders VALUES (1); SELECT acta.enqueue('q', '1')").await;
         assert_eq!(session.lines("SELECT id FROM acta.claim('q', 'w')").await, Vec::<String>::new());
         // Of a new namespace only its own name is waited for; this one is another.
         other.run("SELECT acta.enqueue('p', '1')").await;
@@ -235,8 +234,8 @@ fn what_a_transaction_enqueues_is_there_after_its_commit_and_not_before() {
 
 #[test]
 fn an_open_transaction_delays_nobody_in_its_lane() {
-    with_ledger(|database, session| async move {
-        let slow = Session::open(&database.url()).await;
+    with_ledger(|url, session| async move {
+        let slow = Session::open(&url).await;
         let add = |payload: u32| format!("SELECT acta.enqueue('q', '{payload}', lane => 'a')");
         session.run(&add(1)).await;
         slow.run(&format!("BEGIN; {}; {}", add(11), add(12))).await;
@@ -265,8 +264,8 @@ fn an_open_transaction_delays_nobody_in_its_lane() {
 
 #[test]
 fn a_claim_waits_for_no_lane_that_somebody_holds() {
-    with_ledger(|database, session| async move {
-        let (one, other) = (Session::open(&database.url()).await, Session::open(&database.url()).await);
+    with_ledger(|url, session| async move {
+        let (one, other) = (Session::open(&url).await, Session::open(&url).await);
         for payload in [1, 2] {
             for lane in ["a", "b"] {
                 session.run(&format!("SELECT acta.enqueue('q', '{payload}', lane => '{lane}')")).await;
@@ -292,7 +291,7 @@ fn a_claim_waits_for_no_lane_that_somebody_holds() {
 
 #[test]
 fn a_zombie_s_transaction_leaves_nothing() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         session.run("CREATE TABLE shipped (n int); SELECT acta.enqueue('q', '1')").await;
         let id = session.one("SELECT id FROM acta.claim('q', 'zombie', lease => '1 millisecond')").await;
         let fence = reclaimed(&session, "q").await;
@@ -309,7 +308,7 @@ fn a_zombie_s_transaction_leaves_nothing() {
 
 #[test]
 fn a_lapsed_lease_that_nobody_took_is_still_its_holder_s() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         session.run("SELECT acta.enqueue('q', '1')").await;
         let id = session.one("SELECT id FROM acta.claim('q', 'w', lease => '1 millisecond')").await;
         while session.one(&format!("SELECT lease_expires_at > clock_timestamp() FROM acta.job('{id}')")).await == "t" {}
@@ -319,7 +318,7 @@ fn a_lapsed_lease_that_nobody_took_is_still_its_holder_s() {
 
 #[test]
 fn each_refusal_has_its_state() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         let id = session.one("SELECT id FROM acta.enqueue('q', '1')").await;
         let verbs = [
             format!("acta.complete('q', '{id}', 1)"),

@@ -6,23 +6,23 @@ use acta_core::job::FailureKind;
 use acta_core::store::{Action, Claimant, Failure, Operation, Outcome, Settlement, Wave};
 use acta_core::{JobId, Json, Name, Span, Store, Timestamp};
 use acta_store::{PostgresStore, postgres};
-use acta_testkit::postgres::Database;
 use common::child::{add, claim, label, numbered, queue};
 use common::session::{Session, ledger};
 
 /// The queue of [`queue`], as SQL names it.
 const QUEUE: &str = "transactions/q";
 
-fn with_ledger<F: Future<Output = ()>>(test: impl FnOnce(Database, Session) -> F) {
+fn with_ledger<F: Future<Output = ()>>(test: impl FnOnce(String, Session) -> F) {
+    // Dropped, and with it the connections, when the test is over.
     let database = ledger();
     acta_testkit::block_on(async {
         let session = Session::open(&database.url()).await;
-        test(database, session).await;
+        test(database.url(), session).await;
     });
 }
 
-fn store(database: &Database) -> PostgresStore {
-    PostgresStore::new(&database.url(), postgres::Options::default()).unwrap()
+fn store(url: &str) -> PostgresStore {
+    PostgresStore::new(url, postgres::Options::default()).unwrap()
 }
 
 fn quoted(text: &str) -> String {
@@ -77,8 +77,14 @@ fn outcomes() -> Vec<(String, Outcome)> {
 
 /// Settles from Rust; the answer as SQL would print it.
 async fn settled(store: &PostgresStore, id: &str, outcome: Outcome) -> String {
-    let settlements = vec![Settlement { id: JobId::new(id).unwrap(), claimant: Claimant::fence(1), outcome }];
-    let answer = store.settle(Wave { namespace: queue(), settlements }).await.unwrap().remove(0).unwrap();
+    let settlements =
+        vec![Settlement { id: JobId::new(id).unwrap(), claimant: Claimant::fence(1), outcome: outcome.clone() }];
+    let answer = store
+        .settle(Wave { namespace: queue(), settlements })
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap_or_else(|fault| panic!("{outcome:?}: {fault}"));
     let run_at = answer.run_at.map(|run_at| run_at.as_millis().to_string()).unwrap_or_default();
     format!("{}|{run_at}", answer.state.word())
 }
@@ -86,8 +92,8 @@ async fn settled(store: &PostgresStore, id: &str, outcome: Outcome) -> String {
 /// Whoever settles first, SQL or Rust: the other's repeat is known, and what is kept is the same.
 #[test]
 fn a_repeat_from_either_side_answers_the_same() {
-    with_ledger(|database, session| async move {
-        let store = store(&database);
+    with_ledger(|url, session| async move {
+        let store = store(&url);
         let kept = |id: &str| {
             let whole =
                 "SELECT w.state, w.settled, w.output, w.exception, w.wait, w.wait_until, w.attempts FROM acta.whole w";
@@ -115,8 +121,8 @@ fn a_repeat_from_either_side_answers_the_same() {
 
 #[test]
 fn what_sql_enqueues_rust_claims_and_the_other_way_round() {
-    with_ledger(|database, session| async move {
-        let store = store(&database);
+    with_ledger(|url, session| async move {
+        let store = store(&url);
         session.run(&format!("SELECT acta.enqueue('{QUEUE}', '{{\"n\":  1}}', lane => 'a', key => 'k')")).await;
         let jobs = claim(&store, "w", 10).await.unwrap();
         assert_eq!(jobs.len(), 1);
@@ -129,7 +135,7 @@ fn what_sql_enqueues_rust_claims_and_the_other_way_round() {
 
         let id = add(&store, vec![numbered(7)]).await.unwrap().remove(0);
         let claimed = format!(
-            "SELECT id, fence, payload, attempt, max_attempts, lease_expires_at > now() FROM acta.claim('{QUEUE}', 'sql')"
+            "SELECT id, fence, payload, attempt, max_attempts, lease_expires_at - now() BETWEEN '4 minutes' AND '6 minutes' FROM acta.claim('{QUEUE}', 'sql')"
         );
         assert_eq!(session.lines(&claimed).await, [format!("{id}|1|7|1|3|t")]);
         assert_eq!(settled(&store, id.as_str(), Outcome::Succeeded(None)).await, "succeeded|");
@@ -142,8 +148,8 @@ fn what_sql_enqueues_rust_claims_and_the_other_way_round() {
 
 #[test]
 fn a_wave_is_judged_one_by_one() {
-    with_ledger(|database, session| async move {
-        let store = store(&database);
+    with_ledger(|url, session| async move {
+        let store = store(&url);
         add(&store, (0..6).map(numbered).collect()).await.unwrap();
         let jobs = claim(&store, "w", 5).await.unwrap();
         let id = |index: usize| jobs[index].identity.id.to_string();
@@ -182,8 +188,8 @@ fn a_wave_is_judged_one_by_one() {
 
 #[test]
 fn a_heartbeat_extends_and_tells() {
-    with_ledger(|database, session| async move {
-        let store = store(&database);
+    with_ledger(|url, session| async move {
+        let store = store(&url);
         add(&store, (0..4).map(numbered).collect()).await.unwrap();
         let jobs = claim(&store, "w", 4).await.unwrap();
         let ids: Vec<String> = jobs.iter().map(|job| job.identity.id.to_string()).collect();
@@ -195,7 +201,7 @@ fn a_heartbeat_extends_and_tells() {
             reason: None,
         };
         store.operate(cancel).await.unwrap().remove(0).unwrap();
-        let other = Session::open(&database.url()).await;
+        let other = Session::open(&url).await;
         other.run(&format!("BEGIN; SELECT acta.release('{QUEUE}', '{}', 1)", ids[3])).await;
         let beat = format!(
             "SELECT id, lease_expires_at > now() + interval '59 minutes', cancel_requested, lost, busy \
@@ -224,7 +230,7 @@ fn a_heartbeat_extends_and_tells() {
 
 #[test]
 fn a_role_that_was_granted_the_ledger_uses_it_and_no_more() {
-    with_ledger(|_database, session| async move {
+    with_ledger(|_url, session| async move {
         let role = format!("acta_user_{}", std::process::id());
         session.run(&format!("CREATE ROLE {role}; GRANT CREATE ON SCHEMA public TO {role}; SET ROLE {role}")).await;
         let refused = session.refused("SELECT acta.enqueue('q', '1')").await;
@@ -259,9 +265,9 @@ fn a_role_that_was_granted_the_ledger_uses_it_and_no_more() {
 
 #[test]
 fn a_wake_up_comes_with_the_commit() {
-    with_ledger(|database, mut session| async move {
+    with_ledger(|url, mut session| async move {
         session.run("LISTEN acta").await;
-        let shop = Session::open(&database.url()).await;
+        let shop = Session::open(&url).await;
         shop.run("BEGIN; SELECT acta.wake('queues/first'); ROLLBACK; BEGIN; SELECT acta.wake('queues/a'); COMMIT")
             .await;
         assert_eq!(session.notification().await, ("acta".into(), "queues/a".into()));

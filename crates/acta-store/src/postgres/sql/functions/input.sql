@@ -78,7 +78,9 @@ $$;
 
 CREATE OR REPLACE FUNCTION acta._interval_ms(given interval) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
-    SELECT greatest(-1, least(31536000000000, floor(extract(epoch FROM given) * 1000)))::bigint
+    -- Without the condition nothing would be the longest time of all: least() passes over nulls.
+    SELECT CASE WHEN given IS NOT NULL
+        THEN greatest(-1, least(31536000000000, floor(extract(epoch FROM given) * 1000)))::bigint END
 $$;
 
 -- What is wrong with a back-off: "none", or two lengths of time.
