@@ -1,4 +1,4 @@
-//! The ledger through PgBouncer in transaction mode: whatever a call leaves in its session would be another client's.
+//! The ledger through `PgBouncer` in transaction mode: whatever a call leaves in its session would be another client's.
 
 mod common;
 

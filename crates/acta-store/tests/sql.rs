@@ -26,12 +26,6 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Enqueues a job of number 1 and claims it; its id.
-async fn held(session: &Session, queue: &str) -> String {
-    session.run(&format!("SELECT acta.enqueue('{queue}', '1')")).await;
-    session.one(&format!("SELECT id FROM acta.claim('{queue}', 'w')")).await
-}
-
 /// Claims again until the lease that the first holder had has lapsed; the new fence.
 async fn reclaimed(session: &Session, queue: &str) -> String {
     loop {

@@ -21,24 +21,29 @@ DECLARE
 BEGIN
     PERFORM acta._check_queue(queue);
     SELECT i.nth - 1 AS at, f.what, f.given, f.why INTO bad
-    FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, backoffs)
-         WITH ORDINALITY i (payload, name, lane, priority, run_at, expires_at, lease, key, dedup_key, is_while_live, budget,
-                            backoff, nth)
-    CROSS JOIN LATERAL (VALUES
-        ('payload', i.payload, CASE WHEN i.payload IS NULL THEN 'is missing; JSON null is a payload, too'
-                                    ELSE acta._json_fault(i.payload) END),
-        ('name', i.name, acta._name_fault(i.name)),
-        ('lane', i.lane, acta._label_fault(i.lane)),
-        ('priority', i.priority::text, CASE WHEN i.priority NOT BETWEEN 0 AND 100 THEN 'is not between 0 and 100' END),
-        ('runAt', i.run_at::text, acta._instant_fault(i.run_at)),
-        ('expiresAt', i.expires_at::text, acta._instant_fault(i.expires_at)),
-        ('lease', i.lease::text, CASE WHEN i.lease < 1 THEN 'is no time at all' END),
-        ('key', i.key, acta._label_fault(i.key)),
-        ('dedupKey', i.dedup_key, acta._label_fault(i.dedup_key)),
-        ('whileLive', 'true', CASE WHEN i.is_while_live AND i.dedup_key IS NULL THEN 'says nothing without a dedup key' END),
-        ('maxAttempts', i.budget::text, CASE WHEN i.budget < 1 THEN 'leaves no attempt at all' END),
-        ('backoff', i.backoff, acta._backoff_fault(i.backoff))) f (what, given, why)
-    WHERE f.why IS NOT NULL
+    FROM (
+        SELECT u.*, ARRAY[
+            CASE WHEN u.payload IS NULL THEN 'is missing; JSON null is a payload, too' ELSE acta._json_fault(u.payload) END,
+            acta._name_fault(u.name),
+            acta._label_fault(u.lane),
+            CASE WHEN u.priority NOT BETWEEN 0 AND 100 THEN 'is not between 0 and 100' END,
+            acta._instant_fault(u.run_at),
+            acta._instant_fault(u.expires_at),
+            CASE WHEN u.lease < 1 THEN 'is no time at all' END,
+            acta._label_fault(u.key),
+            acta._label_fault(u.dedup_key),
+            CASE WHEN u.is_while_live AND u.dedup_key IS NULL THEN 'says nothing without a dedup key' END,
+            CASE WHEN u.budget < 1 THEN 'leaves no attempt at all' END,
+            CASE WHEN u.backoff IS NOT NULL THEN acta._backoff_fault(u.backoff) END] AS faults
+        FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, backoffs)
+             WITH ORDINALITY u (payload, name, lane, priority, run_at, expires_at, lease, key, dedup_key, is_while_live, budget,
+                                backoff, nth)) i
+    CROSS JOIN LATERAL unnest(
+        '{payload,name,lane,priority,runAt,expiresAt,lease,key,dedupKey,whileLive,maxAttempts,backoff}'::text[],
+        ARRAY[i.payload, i.name, i.lane, i.priority::text, i.run_at::text, i.expires_at::text, i.lease::text, i.key,
+              i.dedup_key, i.is_while_live::text, i.budget::text, i.backoff],
+        i.faults) f (what, given, why)
+    WHERE num_nonnulls(VARIADIC i.faults) > 0 AND f.why IS NOT NULL
     ORDER BY i.nth LIMIT 1;
     IF FOUND THEN
         PERFORM acta._demand(format(prefix, bad.at) || bad.what, bad.given, bad.why);
