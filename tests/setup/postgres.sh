@@ -65,12 +65,23 @@ start_postgres() {
         if as_postgres "$binaries/pg_ctl" -D "$server/data" -l "$server/data/log" -w -s start -o "-p $port \
             -c listen_addresses=127.0.0.1 -c unix_socket_directories=$server -c max_connections=300" </dev/null; then
             export ACTA_TEST_POSTGRES=postgres://postgres@127.0.0.1:$port/postgres
+            watch_postgres
             return
         fi
         echo "port $port, attempt $attempt: the server did not start" >&2
     done
     tail -n 20 "$server/data/log" >&2
     exit 2
+}
+
+# Stops the server also if this shell is killed: a pipe that it holds is closed then. The server must not have inherited it.
+watch_postgres() {
+    exec {watched}> >(
+        trap '' INT TERM HUP
+        exec >/dev/null 2>&1
+        cat
+        stop_postgres
+    )
 }
 
 stop_postgres() {
