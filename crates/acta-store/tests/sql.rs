@@ -280,6 +280,13 @@ fn a_claim_waits_for_no_lane_that_somebody_holds() {
             session.run("COMMIT").await;
         }
         assert_eq!(session.one("SELECT count(*) FROM acta.standing WHERE arriving IS NOT NULL").await, "0");
+        // Nor for one that somebody is making: its jobs come with a later claim.
+        session.run("SELECT acta.enqueue('new', '1', lane => 'c')").await;
+        one.run("BEGIN; SELECT acta.claim('new', 'w')").await;
+        session.run("SELECT acta.enqueue('new', '2', lane => 'd')").await;
+        assert_eq!(other.lines("SELECT payload FROM acta.claim('new', 'w', 10)").await, ["2"]);
+        one.run("ROLLBACK").await;
+        assert_eq!(other.lines("SELECT payload FROM acta.claim('new', 'w', 10)").await, ["1"]);
     });
 }
 

@@ -149,9 +149,12 @@ BEGIN
     IF arrived IS NULL THEN
         RETURN;
     END IF;
+    -- Who makes a lane that another one is just making would wait for that one's commit.
     INSERT INTO acta.lanes (ns, name, live)
-    SELECT of_ns, a, 0 FROM unnest(arrived) a
-    WHERE NOT EXISTS (SELECT 1 FROM acta.lanes l WHERE l.ns = of_ns AND l.name = a) ORDER BY a
+    SELECT of_ns, m.name, 0
+    FROM (SELECT a AS name FROM unnest(arrived) a
+          WHERE NOT EXISTS (SELECT 1 FROM acta.lanes l WHERE l.ns = of_ns AND l.name = a) ORDER BY a LIMIT 100) m
+    WHERE pg_try_advisory_xact_lock(1633907810, hashtext(of_ns || m.name))
     ON CONFLICT DO NOTHING;
     arrived := ARRAY(SELECT l.name FROM acta.lanes l WHERE l.ns = of_ns AND l.name = ANY (arrived) ORDER BY l.name
                      FOR UPDATE SKIP LOCKED);
