@@ -158,15 +158,8 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// PostgreSQL refuses to run as root; then it runs as the user that Debian's packages make, or as nobody.
     fn command(&self, program: &str) -> Command {
-        let program = self.binaries.join(program);
-        if !is_root() {
-            return Command::new(program);
-        }
-        let mut command = Command::new("setpriv");
-        command.args([format!("--reuid={}", user()), "--clear-groups".into(), "--".into()]).arg(program);
-        command
+        not_root(&self.binaries.join(program))
     }
 
     fn own(&self) {
@@ -245,6 +238,29 @@ fn told(fault: &tokio_postgres::Error) -> String {
     fault.as_db_error().map_or_else(|| fault.to_string(), |said| said.message().to_owned())
 }
 
+/// One of PostgreSQL's programs, like `psql`.
+pub fn program(name: &str) -> PathBuf {
+    binaries().unwrap_or_else(|why| panic!("no PostgreSQL: {why}")).join(name)
+}
+
+/// A program that refuses to run as root, as PostgreSQL's do: then it runs as the user that Debian's packages make, or as
+/// nobody.
+pub fn not_root(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={}", user()), "--clear-groups".into(), "--".into()]).arg(program);
+    command
+}
+
+/// A port on 127.0.0.1 that nobody has.
+pub fn free_port() -> u16 {
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map(|address| address.port());
+    port.unwrap_or_else(|fault| panic!("no free port: {fault}"))
+}
+
 /// A folder that is no disk, if there is one with room.
 fn in_memory() -> PathBuf {
     let shared = Path::new("/dev/shm");
@@ -266,12 +282,6 @@ fn is_root() -> bool {
 fn user() -> &'static str {
     let exists = Command::new("id").args(["-u", "postgres"]).output().is_ok_and(|said| said.status.success());
     if exists { "postgres" } else { "nobody" }
-}
-
-fn free_port() -> u16 {
-    let port =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map(|address| address.port());
-    port.unwrap_or_else(|fault| panic!("no free port: {fault}"))
 }
 
 /// Where the server's programs are: the newest version of Debian's packages, or what is in the path.

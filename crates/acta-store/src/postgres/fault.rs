@@ -19,8 +19,8 @@ struct Refused {
     index: Option<usize>,
 }
 
-/// The state of all refusals.
-const REFUSED: &str = "ACTA1";
+/// What the states of all refusals begin with; the last digit is the kind, for callers that read no detail.
+const REFUSED: &str = "ACTA";
 
 /// What an error of PostgreSQL means for the caller; `place` is the ledger, `family` that of the namespace in hand.
 pub(super) fn translate(place: &str, family: Option<Family>, fault: &tokio_postgres::Error) -> Error {
@@ -47,7 +47,7 @@ fn with_source(fault: &dyn std::error::Error) -> String {
 
 fn of_database(place: &str, family: Option<Family>, said: &DbError) -> Error {
     let place = place.to_owned();
-    if said.code().code() == REFUSED {
+    if said.code().code().starts_with(REFUSED) {
         let told = said.detail().and_then(|detail| serde_json::from_str(detail).ok());
         return match told {
             Some(told) => refused(place, family, &told, said.message()),

@@ -20,7 +20,7 @@ static MIGRATIONS: [Migration; 1] =
     [Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") }];
 
 /// The functions, all of which are made anew behind every migration.
-const FUNCTIONS: [&str; 9] = [
+const FUNCTIONS: [&str; 11] = [
     include_str!("sql/functions/common.sql"),
     include_str!("sql/functions/ending.sql"),
     include_str!("sql/functions/enqueue.sql"),
@@ -30,6 +30,8 @@ const FUNCTIONS: [&str; 9] = [
     include_str!("sql/functions/operate.sql"),
     include_str!("sql/functions/prune.sql"),
     include_str!("sql/functions/tend.sql"),
+    include_str!("sql/functions/input.sql"),
+    include_str!("sql/functions/api.sql"),
 ];
 
 /// Whoever changes the schema holds this lock.

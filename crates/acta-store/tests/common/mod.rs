@@ -58,3 +58,4 @@ pub(crate) fn template() -> &'static Database {
 }
 
 pub(crate) mod child;
+pub(crate) mod session;

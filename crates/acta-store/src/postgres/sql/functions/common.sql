@@ -13,17 +13,19 @@ LANGUAGE sql IMMUTABLE AS $$ SELECT timestamptz 'epoch' + ms * interval '1 milli
 CREATE OR REPLACE FUNCTION acta._ms(instant timestamptz) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$ SELECT floor(extract(epoch FROM instant) * 1000)::bigint $$;
 
--- Refuses a call. Programs read the detail, people the message.
+-- Refuses a call. Programs read the state and the detail, people the message.
 CREATE OR REPLACE FUNCTION acta._refuse(code text, message text, what text DEFAULT NULL, given text DEFAULT NULL,
-                                        existing text DEFAULT NULL, at_index integer DEFAULT NULL)
+                                        existing text DEFAULT NULL, at_index integer DEFAULT NULL, hint text DEFAULT NULL)
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING
-        ERRCODE = 'ACTA1',
+        ERRCODE = CASE code WHEN 'missing' THEN 'ACTA2' WHEN 'lost' THEN 'ACTA3' WHEN 'refused' THEN 'ACTA4'
+                            WHEN 'closed' THEN 'ACTA5' WHEN 'isolation' THEN 'ACTA6' ELSE 'ACTA1' END,
         MESSAGE = message,
         DETAIL = json_strip_nulls(json_build_object('code', code, 'what', what, 'given', given, 'existing', existing,
-                                                    'index', at_index))::text;
+                                                    'index', at_index))::text,
+        HINT = coalesce(hint, '');
 END $$;
 
 -- Every write begins with this. The lock is shared among writes; a copy takes it for itself, and floors are moved by who
@@ -34,7 +36,9 @@ DECLARE
     told text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        PERFORM acta._refuse('isolation', 'the ledger works in READ COMMITTED transactions only');
+        PERFORM acta._refuse('isolation', format('the ledger works in READ COMMITTED transactions only, this one is %s',
+                             upper(current_setting('transaction_isolation'))),
+                             hint => 'BEGIN ISOLATION LEVEL READ COMMITTED; what is read after a wait must be new');
     END IF;
     PERFORM pg_advisory_xact_lock_shared(1633907809, CASE WHEN own THEN 1 ELSE 2 END);
     SELECT openness INTO told FROM acta.ledger WHERE NOT is_open;
@@ -53,6 +57,17 @@ LANGUAGE sql IMMUTABLE AS $$
            path NOT LIKE 'queues/%' AND path NOT LIKE 'transactions/%',
            path NOT LIKE 'queues/%'
 $$;
+
+-- Refuses what can't be the path of a queue.
+CREATE OR REPLACE FUNCTION acta._check_queue(wanted text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF wanted IS NULL OR wanted !~ '^((queues|transactions)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' THEN
+        PERFORM acta._refuse('invalid', format('queue %L is not 1 to 100 letters, digits, dots, underscores or hyphens, '
+            'the first a letter or digit, with "queues/" or "transactions/" in front or nothing', left(wanted, 200)),
+            'queue', left(wanted, 200));
+    END IF;
+END $$;
 
 -- The namespace of this path; null if there is none.
 CREATE OR REPLACE FUNCTION acta._namespace(wanted text) RETURNS acta.namespaces
@@ -75,11 +90,7 @@ DECLARE
     found_one acta.namespaces := acta._namespace(wanted);
 BEGIN
     IF found_one.ns IS NULL THEN
-        IF wanted !~ '^((queues|transactions)/)?[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' THEN
-            PERFORM acta._refuse('invalid', format('queue %L is not 1 to 100 letters, digits, dots, underscores or hyphens, '
-                'the first a letter or digit, with "queues/" or "transactions/" in front or nothing', wanted),
-                'queue', wanted);
-        END IF;
+        PERFORM acta._check_queue(wanted);
         INSERT INTO acta.namespaces (path) VALUES (wanted) ON CONFLICT DO NOTHING;
         found_one := acta._namespace(wanted);
     END IF;
@@ -122,9 +133,16 @@ LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 DECLARE
     rest text := substring(id FROM '-([0-9a-z]{5,17})$');
     number numeric := 0;
+    short bigint := 0;
 BEGIN
     IF rest IS NULL THEN
         RETURN NULL;
+    END IF;
+    IF length(rest) <= 16 THEN
+        FOR i IN 5 .. length(rest) LOOP
+            short := short * 36 + strpos('0123456789abcdefghijklmnopqrstuvwxyz', substr(rest, i, 1)) - 1;
+        END LOOP;
+        RETURN short;
     END IF;
     FOR i IN 5 .. length(rest) LOOP
         number := number * 36 + strpos('0123456789abcdefghijklmnopqrstuvwxyz', substr(rest, i, 1)) - 1;

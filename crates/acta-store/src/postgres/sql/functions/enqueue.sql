@@ -112,8 +112,12 @@ BEGIN
     WHERE f.what IS NOT NULL
     ORDER BY f.nth LIMIT 1;
     IF bad IS NOT NULL AND (clash IS NULL OR bad_at < clash_at) THEN
-        PERFORM acta._refuse('invalid', format('job %s: %s %s is not allowed here', bad_at, bad, bad_value), bad,
-                             bad_value::text, NULL, bad_at);
+        PERFORM acta._refuse('invalid', format('job %s: %s %s %s', bad_at, bad, bad_value, CASE
+            WHEN bad = 'lease' THEN 'is no time at all'
+            WHEN bad = 'maxAttempts' THEN 'leaves no attempt at all'
+            WHEN has_priority THEN 'is not between 0 and 100'
+            ELSE 'is refused here: a queue works in insertion order, only a plain namespace has priorities' END),
+            bad, bad_value::text, NULL, bad_at);
     ELSIF clash IS NOT NULL THEN
         PERFORM acta._refuse('case', format('name %I differs from the existing %I only by case', clash, known), 'name', clash,
                              known, clash_at);
