@@ -7,7 +7,8 @@ use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 
 /// Makes the table.
-pub const TABLE: &str = "CREATE TABLE job (id bigserial PRIMARY KEY, state smallint NOT NULL DEFAULT 0, payload text NOT NULL);
+pub const TABLE: &str =
+    "CREATE TABLE job (id bigserial PRIMARY KEY, state smallint NOT NULL DEFAULT 0, payload text NOT NULL);
 CREATE INDEX ready ON job (id) WHERE state = 0";
 /// Adds jobs.
 pub const INSERT: &str = "INSERT INTO job (payload) SELECT unnest($1::text[])";

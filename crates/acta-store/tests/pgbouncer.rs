@@ -110,7 +110,7 @@ fn sixteen_tasks_on_four_connections_over_two_of_the_server_s() {
     let name = url.rsplit_once('/').unwrap().1;
     let pooled = format!("postgres://postgres@127.0.0.1:{}/{name}", bouncer.port);
     let options = postgres::Options { connections: 4, ..postgres::Options::default() };
-    let store = Arc::new(PostgresStore::new(&pooled, options).unwrap());
+    let store = Arc::new(PostgresStore::new(&pooled.parse().unwrap(), options).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let done = runtime.block_on(async {
         let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(work(Arc::clone(&store), task))).collect();

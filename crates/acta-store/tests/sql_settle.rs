@@ -22,7 +22,7 @@ fn with_ledger<F: Future<Output = ()>>(test: impl FnOnce(String, Session) -> F) 
 }
 
 fn store(url: &str) -> PostgresStore {
-    PostgresStore::new(url, postgres::Options::default()).unwrap()
+    PostgresStore::new(&url.parse().unwrap(), postgres::Options::default()).unwrap()
 }
 
 fn quoted(text: &str) -> String {

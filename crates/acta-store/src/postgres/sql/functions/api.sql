@@ -168,6 +168,7 @@ CREATE OR REPLACE FUNCTION acta.claim(
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE

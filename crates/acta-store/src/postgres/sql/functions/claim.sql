@@ -123,9 +123,8 @@ BEGIN
     IF names IS NULL THEN
         RETURN NULL;
     END IF;
-    SELECT array_agg(n.number ORDER BY i.nth) FILTER (WHERE n.name = i.name) INTO numbers
-    FROM unnest(names) WITH ORDINALITY i (name, nth) JOIN acta.names n ON lower(n.name) = lower(i.name);
-    IF coalesce(array_length(numbers, 1), 0) < array_length(names, 1) THEN
+    numbers := ARRAY(SELECT n.number FROM acta.names n WHERE n.name = ANY (names));
+    IF cardinality(numbers) < cardinality(names) THEN
         SELECT i.name AS given, n.name AS existing INTO fault
         FROM unnest(names) WITH ORDINALITY i (name, nth)
         JOIN acta.names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
@@ -135,88 +134,7 @@ BEGIN
                                                 fault.existing), 'name', fault.given, fault.existing);
         END IF;
     END IF;
-    RETURN coalesce(numbers, '{}');
-END $$;
-
--- Hands out up to `most` jobs, under `lease` where it is given, else the job's, its definition's, its queue's or its
--- family's. The caller has brought in what is due.
-CREATE OR REPLACE FUNCTION acta._take(space acta.namespaces, robot text, most integer, lease bigint, numbers integer[],
-                                      now_ms bigint)
-RETURNS SETOF acta.whole
-LANGUAGE plpgsql AS $$
-DECLARE
-    picked tid[];
-    own_lease bigint := coalesce(space.lease_ms, (acta._family(space.path)).lease_ms);
-    lease_of integer[];
-    lease_is bigint[];
-    taken integer;
-BEGIN
-    IF space.paused THEN
-        RETURN;
-    END IF;
-    picked := acta._candidates(space, most, numbers, now_ms);
-    IF picked = '{}' THEN
-        RETURN;
-    END IF;
-    IF lease IS NULL THEN
-        SELECT array_agg(n.number), array_agg(n.lease_ms) INTO lease_of, lease_is
-        FROM acta.names n WHERE n.lease_ms IS NOT NULL;
-    END IF;
-    RETURN QUERY
-    WITH taken AS (
-        UPDATE acta.standing s
-        SET state = 3, attempts = s.attempts + 1, fence = s.fence + 1, settled = NULL, settled_run_at = NULL,
-            claimed_by = robot, claimed_at = now_ms, flags = s.flags & ~256,
-            lease_expires_at = least(253402128000000, now_ms + coalesce(lease, j.lease_ms,
-                                     lease_is[array_position(lease_of, s.name)], own_lease))
-        FROM acta.jobs j
-        WHERE s.ctid = ANY (picked) AND j.job = s.job
-        RETURNING s.job, s.state, s.place, s.priority, s.lane AS lane_number, s.flags, s.attempts, s.max_attempts, s.fence,
-                  s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at,
-                  s.finished_at, s.retention_ms, s.prune_at, s.settled, s.settled_run_at,
-                  j.id, j.name, j.lane, j.key, j.dedup_key, j.payload, j.created_at, j.backoff, j.lease_ms, s.ns
-    )
-    SELECT t.job, t.state, t.place, t.priority, t.lane_number, t.flags, t.attempts, t.max_attempts, t.fence,
-           t.lost_leases, t.run_at, t.expires_at, t.wait_until, t.lease_expires_at, t.claimed_by, t.claimed_at,
-           t.finished_at, t.retention_ms, t.prune_at, t.settled, t.settled_run_at,
-           t.id, t.name, t.lane, t.key, t.dedup_key, t.payload, t.created_at, t.backoff, t.lease_ms,
-           d.wait, d.progress, d.started_at, d.output, d.exception, t.ns
-    FROM taken t LEFT JOIN acta.details d ON d.job = t.job AND t.flags & 32 <> 0
-    ORDER BY t.priority DESC, t.place;
-    GET DIAGNOSTICS taken = ROW_COUNT;
-    PERFORM acta._count(space.ns, now_ms, 1, -taken, 3, taken);
-END $$;
-
--- Takes up to `most` jobs of a queue; none where there is no such queue. `is_first` says that the transaction holds no row
--- yet, so that waiting for the lanes of arrivals holds up nobody.
-CREATE OR REPLACE FUNCTION acta._claim(queue text, robot text, most integer, lease bigint, names text[], is_first boolean,
-                                       now_ms bigint)
-RETURNS SETOF acta.whole
-LANGUAGE plpgsql
-SET search_path = acta, pg_temp
-SET enable_seqscan = off
-SET jit = off AS $$
-DECLARE
-    space acta.namespaces;
-    numbers integer[];
-    arrived text[];
-BEGIN
-    PERFORM acta._begin(true);
-    space := acta._namespace(queue);
-    IF space.ns IS NULL THEN
-        RETURN;
-    END IF;
-    numbers := acta._numbers(names);
-    IF is_first THEN
-        arrived := acta._arrivals(space.ns);
-    END IF;
-    IF arrived IS NOT NULL THEN
-        PERFORM acta._hold_lanes(space.ns, arrived);
-        PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
-    END IF;
-    now_ms := acta._now(now_ms);
-    PERFORM acta._recover(space, space.due_from, now_ms);
-    RETURN QUERY SELECT * FROM acta._take(space, robot, most, lease, numbers, now_ms);
+    RETURN numbers;
 END $$;
 
 -- Brings in what is due, as a claim would; the rows that changed, in that order.
@@ -224,21 +142,17 @@ CREATE OR REPLACE FUNCTION acta._bring_in(queue text, now_ms bigint) RETURNS big
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces;
-    arrived text[];
 BEGIN
     PERFORM acta._begin(true);
     space := acta._namespace(queue);
     IF space.ns IS NULL THEN
         PERFORM acta._refuse('missing', format('there is no queue %s', queue), 'queue', queue);
     END IF;
-    arrived := acta._arrivals(space.ns);
-    IF arrived IS NOT NULL THEN
-        PERFORM acta._hold_lanes(space.ns, arrived);
-        PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
-    END IF;
+    PERFORM acta._admit(space.ns, now_ms);
     RETURN acta._recover(space, 0, acta._now(now_ms));
 END $$;
 
@@ -247,6 +161,7 @@ CREATE OR REPLACE FUNCTION acta._first(queue text, names text[], now_ms bigint) 
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces := acta._namespace(queue);

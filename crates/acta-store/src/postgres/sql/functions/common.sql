@@ -50,13 +50,14 @@ END $$;
 -- What a namespace's family says where nobody else does (acta-core: Family).
 CREATE OR REPLACE FUNCTION acta._family(path text, OUT queue text, OUT max_attempts integer, OUT lease_ms bigint,
                                         OUT has_priority boolean, OUT business_is_final boolean)
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT regexp_replace(path, '^(queues|transactions)/', ''),
-           CASE WHEN path LIKE 'queues/%' THEN 1 WHEN path LIKE 'transactions/%' THEN 3 ELSE 15 END,
-           CASE WHEN path LIKE 'queues/%' THEN 600000 WHEN path LIKE 'transactions/%' THEN 300000 ELSE 180000 END,
-           path NOT LIKE 'queues/%' AND path NOT LIKE 'transactions/%',
-           path NOT LIKE 'queues/%'
-$$;
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    queue := regexp_replace(path, '^(queues|transactions)/', '');
+    max_attempts := CASE WHEN path LIKE 'queues/%' THEN 1 WHEN path LIKE 'transactions/%' THEN 3 ELSE 15 END;
+    lease_ms := CASE WHEN path LIKE 'queues/%' THEN 600000 WHEN path LIKE 'transactions/%' THEN 300000 ELSE 180000 END;
+    has_priority := path NOT LIKE 'queues/%' AND path NOT LIKE 'transactions/%';
+    business_is_final := path NOT LIKE 'queues/%';
+END $$;
 
 -- Refuses what can't be the path of a queue.
 CREATE OR REPLACE FUNCTION acta._check_queue(wanted text) RETURNS void

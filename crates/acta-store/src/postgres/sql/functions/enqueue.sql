@@ -45,10 +45,23 @@ $$;
 
 -- The lanes in which something has arrived, some of them.
 CREATE OR REPLACE FUNCTION acta._arrivals(of_ns integer) RETURNS text[]
-LANGUAGE sql STABLE AS $$
-    SELECT array_agg(DISTINCT a.arriving)
-    FROM (SELECT s.arriving FROM acta.standing s WHERE s.ns = of_ns AND s.arriving IS NOT NULL LIMIT 1000) a
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT array_agg(DISTINCT a.arriving)
+            FROM (SELECT s.arriving FROM acta.standing s WHERE s.ns = of_ns AND s.arriving IS NOT NULL LIMIT 1000) a);
+END $$;
+
+-- Puts what has arrived in its lanes. To be called before any job's row is held.
+CREATE OR REPLACE FUNCTION acta._admit(of_ns integer, now_ms bigint) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    arrived text[] := acta._arrivals(of_ns);
+BEGIN
+    IF arrived IS NOT NULL THEN
+        PERFORM acta._hold_lanes(of_ns, arrived);
+        PERFORM acta._admit_into(of_ns, arrived, acta._now(now_ms));
+    END IF;
+END $$;
 
 -- Of each job whose key is taken, the answer; null for the others. The caller holds the keys.
 CREATE OR REPLACE FUNCTION acta._answers(of_ns integer, payloads text[], dedup_keys text[], now_ms bigint)
@@ -89,16 +102,18 @@ BEGIN
     IF num_nonnulls(names, priorities, budgets, leases) = 0 THEN
         RETURN;
     END IF;
-    SELECT i.nth - 1, i.name, coalesce(n.name, e.name) INTO clash_at, clash, known
-    FROM unnest(names) WITH ORDINALITY i (name, nth)
-    LEFT JOIN acta.names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
-    LEFT JOIN (SELECT lower(u.name) AS lowered, min(u.name) AS name, count(DISTINCT u.name) AS kinds
-               FROM unnest(names) u (name) GROUP BY lower(u.name)) g ON g.lowered = lower(i.name) AND g.kinds > 1
-    LEFT JOIN LATERAL (SELECT f.name FROM unnest(names) WITH ORDINALITY f (name, nth)
-                       WHERE lower(f.name) = g.lowered AND f.name <> i.name AND f.nth < i.nth
-                       ORDER BY f.nth DESC LIMIT 1) e ON g.kinds > 1
-    WHERE n.name IS NOT NULL OR e.name IS NOT NULL
-    ORDER BY i.nth LIMIT 1;
+    -- A name that is known otherwise, or in this very call.
+    SELECT c.nth - 1, c.name, c.known INTO clash_at, clash, known
+    FROM (
+        SELECT i.nth, i.name, n.name AS known, 1 AS which
+        FROM (SELECT u.name, min(u.nth) AS nth FROM unnest(names) WITH ORDINALITY u (name, nth) GROUP BY u.name) i
+        JOIN acta.names n ON lower(n.name) = lower(i.name) AND n.name <> i.name
+        UNION ALL
+        SELECT l.nth, l.name, l.before, 2
+        FROM (SELECT u.nth, u.name, lag(u.name) OVER (PARTITION BY lower(u.name) ORDER BY u.nth) AS before
+              FROM unnest(names) WITH ORDINALITY u (name, nth)) l
+        WHERE l.before <> l.name) c
+    ORDER BY c.nth, c.which LIMIT 1;
     SELECT f.nth - 1, f.what, CASE f.what WHEN 'priority' THEN f.priority WHEN 'maxAttempts' THEN f.budget ELSE f.lease END
     INTO bad_at, bad, bad_value
     FROM (
@@ -178,6 +193,7 @@ CREATE OR REPLACE FUNCTION acta._enqueue(
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
@@ -186,6 +202,9 @@ DECLARE
     asked integer := coalesce(array_length(payloads, 1), 0);
     has_names boolean := coalesce(array_length(array_remove(names, NULL), 1), 0) > 0;
     has_keys boolean := coalesce(array_length(array_remove(dedup_keys, NULL), 1), 0) > 0;
+    -- Most calls name one definition, or none: then it is looked up once.
+    is_uniform boolean := has_names AND names[1] = ALL (names);
+    only_one acta.names;
     name_numbers integer[];
     retentions bigint[];
     answers acta.answered[];
@@ -200,8 +219,19 @@ BEGIN
     space := _ensure_namespace(queue);
     family := _family(queue);
     -- Names first: they are what every other call looks at, too.
-    PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
-    IF has_names THEN
+    IF is_uniform AND num_nonnulls(priorities, budgets, leases) = 0 THEN
+        PERFORM _check_jobs(family.has_priority, names[1:1], NULL, NULL, NULL);
+    ELSE
+        PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
+    END IF;
+    IF is_uniform THEN
+        PERFORM _ensure_names(names[1:1]);
+        SELECT * INTO only_one FROM names n WHERE n.name = names[1];
+        IF only_one.lane IS NOT NULL THEN
+            lanes := ARRAY(SELECT coalesce(i.lane, only_one.lane)
+                           FROM unnest(payloads, lanes) WITH ORDINALITY i (payload, lane, nth) ORDER BY i.nth);
+        END IF;
+    ELSIF has_names THEN
         PERFORM _ensure_names(names);
         SELECT array_agg(n.number ORDER BY i.nth), array_agg(coalesce(i.lane, n.lane) ORDER BY i.nth),
                array_agg(coalesce(i.priority, n.priority) ORDER BY i.nth),
@@ -264,15 +294,17 @@ BEGIN
              (SELECT '0123456789abcdefghijklmnopqrstuvwxyz' AS igits OFFSET 0) d
         ORDER BY i.nth);
     INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, payload)
-    SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key, i.backoff, i.payload
+    SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key,
+           coalesce(i.backoff, only_one.backoff), i.payload
     FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, payloads)
          i (job, lease, id, name, lane, key, dedup_key, backoff, payload);
     WITH added AS (
         INSERT INTO standing (job, place, lane, run_at, expires_at, retention_ms, ns, name, max_attempts, state, priority,
                               flags, arriving)
-        SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at, i.retention, space.ns, coalesce(i.number, 0),
-               coalesce(i.budget, family.max_attempts), s.state, coalesce(i.priority, 50),
-               CASE WHEN i.retryable IS FALSE THEN 8 ELSE 0 END
+        SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at, coalesce(i.retention, only_one.retention_ms), space.ns,
+               coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, family.max_attempts),
+               s.state, coalesce(i.priority, only_one.priority, 50),
+               CASE WHEN coalesce(i.retryable, only_one.retryable, true) THEN 0 ELSE 8 END
                | CASE WHEN i.dedup_key IS NULL THEN 0 WHEN i.is_while_live THEN 128 ELSE 64 END
                | CASE WHEN i.is_paused AND s.state <> 0 THEN 2 ELSE 0 END
                | CASE WHEN own AND s.state = 1 THEN 256 ELSE 0 END,

@@ -4,6 +4,7 @@ CREATE OR REPLACE FUNCTION acta._hold_jobs(queue text, rows bigint[], ids text[]
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces;
@@ -47,6 +48,7 @@ CREATE OR REPLACE FUNCTION acta._let_go(queue text, rows bigint[], ids text[]) R
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces := acta._namespace(queue);

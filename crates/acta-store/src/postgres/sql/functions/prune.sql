@@ -16,6 +16,7 @@ CREATE OR REPLACE FUNCTION acta._prune(queue text, most bigint, now_ms bigint, O
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces;

@@ -195,19 +195,17 @@ LANGUAGE sql IMMUTABLE AS $$
            CASE WHEN written = '"none"' THEN NULL WHEN written IS NULL THEN 300000 ELSE acta._span(written::json ->> 'max') END
 $$;
 
--- Settles a wave; one answer each, in order. The arrays stand side by side. The plain successes of a wave, which are nearly
--- all, go through a handful of statements; what is special about others goes through `_settle_one`.
-CREATE OR REPLACE FUNCTION acta._settle(
-    queue text, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
-    told text[], instants bigint[], words bigint[], now_ms bigint, also_arrived boolean
-) RETURNS TABLE (fault text, state smallint, run_at bigint, fence bigint, holder text, drew boolean)
-LANGUAGE plpgsql
-SET search_path = acta, pg_temp
-SET enable_seqscan = off
-SET jit = off AS $$
+-- Settles a wave: the answers side by side, in order, or all null where all were plain successes and were done. The plain
+-- successes of a wave, which are nearly all, go through a handful of statements; what is special goes through `_settle_one`.
+CREATE OR REPLACE FUNCTION acta._settle_wave(
+    space acta.namespaces, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
+    told text[], instants bigint[], words bigint[], now_ms bigint, admits boolean,
+    OUT faults text[], OUT states smallint[], OUT run_ats bigint[], OUT fences_now bigint[], OUT holders text[],
+    OUT drew boolean[]
+)
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-    space namespaces;
     wave_size integer := coalesce(array_length(ids, 1), 0);
     is_plain boolean[];
     all_plain boolean;
@@ -222,10 +220,30 @@ DECLARE
     item record;
     one record;
 BEGIN
-    PERFORM _begin(true);
-    space := _namespace(queue);
-    IF space.ns IS NULL THEN
-        PERFORM _refuse('missing', format('there is no queue %s', queue), 'queue', queue);
+    IF admits THEN
+        arrived := acta._arrivals(space.ns);
+    END IF;
+    -- Nothing but plain successes, no lane to hold: one statement, if it is true of all of them.
+    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) THEN
+        now_ms := acta._now(now_ms);
+        WITH ended AS (
+            UPDATE acta.standing s
+            SET state = 6, lease_expires_at = NULL, lost_leases = 0, finished_at = now_ms,
+                prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
+                settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
+            FROM (SELECT i.job, i.id, i.fence FROM unnest(rows, ids, fences) i (job, id, fence) ORDER BY i.job) i
+            JOIN acta.jobs j ON j.job = i.job AND j.id = i.id
+            WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns AND s.lane IS NULL
+              AND s.flags & (32 | 128) = 0
+            RETURNING 1
+        )
+        SELECT count(*) INTO last FROM ended;
+        IF last > 0 THEN
+            PERFORM acta._count(space.ns, now_ms, 3, -last, 6, last);
+        END IF;
+        IF last = wave_size THEN
+            RETURN;
+        END IF;
     END IF;
     -- Which of them are plain: the first settle of a job in this wave, a success without output, of a job that is held
     -- under this very fence and has no details, no key to be freed.
@@ -237,9 +255,9 @@ BEGIN
                coalesce(i.outcome = 0 AND i.told IS NULL AND i.robot IS NULL AND s.state = 3 AND s.fence = i.fence
                         AND s.flags & (32 | 128) = 0 AND count(*) OVER (PARTITION BY i.id) = 1, false) AS plain
         FROM unnest(rows, ids, fences, robots, outcomes, told) WITH ORDINALITY i (job, id, fence, robot, outcome, told, nth)
-        LEFT JOIN jobs j ON j.job = i.job AND j.id = i.id
-        LEFT JOIN standing s ON s.job = j.job AND s.ns = space.ns
-        LEFT JOIN lanes l ON l.lane = s.lane
+        LEFT JOIN acta.jobs j ON j.job = i.job AND j.id = i.id
+        LEFT JOIN acta.standing s ON s.job = j.job AND s.ns = space.ns
+        LEFT JOIN acta.lanes l ON l.lane = s.lane
     ) w;
     -- Foreign ids are few, and their lanes and keys are held like the others'.
     IF NOT all_plain THEN
@@ -247,58 +265,51 @@ BEGIN
                wanted || array_agg(l.name) FILTER (WHERE l.name IS NOT NULL)
         INTO freed, wanted
         FROM unnest(ids) i (id)
-        JOIN jobs j ON j.is_foreign AND j.id = i.id AND j.ns = space.ns
-        JOIN standing s ON s.job = j.job
-        LEFT JOIN lanes l ON l.lane = s.lane;
+        JOIN acta.jobs j ON j.is_foreign AND j.id = i.id AND j.ns = space.ns
+        JOIN acta.standing s ON s.job = j.job
+        LEFT JOIN acta.lanes l ON l.lane = s.lane;
     END IF;
     -- Keys, then lanes, then rows, each in its order: whoever does the same waits, but never in a circle.
     IF freed IS NOT NULL THEN
-        PERFORM 1 FROM keys k WHERE k.ns = space.ns AND k.key = ANY (freed) ORDER BY k.key FOR UPDATE;
-    END IF;
-    IF also_arrived THEN
-        arrived := _arrivals(space.ns);
+        PERFORM 1 FROM acta.keys k WHERE k.ns = space.ns AND k.key = ANY (freed) ORDER BY k.key FOR UPDATE;
     END IF;
     IF arrived IS NOT NULL THEN
-        PERFORM _hold_lanes(space.ns, arrived || wanted);
-        PERFORM _admit_into(space.ns, arrived, _now(now_ms));
+        PERFORM acta._hold_lanes(space.ns, arrived || wanted);
+        PERFORM acta._admit_into(space.ns, arrived, acta._now(now_ms));
     ELSIF wanted IS NOT NULL THEN
-        PERFORM 1 FROM lanes l WHERE l.ns = space.ns AND l.name = ANY (wanted) ORDER BY l.name FOR UPDATE;
+        PERFORM 1 FROM acta.lanes l WHERE l.ns = space.ns AND l.name = ANY (wanted) ORDER BY l.name FOR UPDATE;
     END IF;
-    now_ms := _now(now_ms);
+    now_ms := acta._now(now_ms);
 
     WHILE first <= wave_size LOOP
         last := first;
+        done := NULL;
         IF is_plain[first] THEN
             WHILE last < wave_size AND is_plain[last + 1] LOOP
                 last := last + 1;
             END LOOP;
-            WITH plain AS (
-                SELECT i.nth, i.job, i.fence, i.mark, s.lane
-                FROM unnest(rows[first:last], fences[first:last], marks[first:last]) WITH ORDINALITY i (job, fence, mark, nth)
-                JOIN standing s ON s.job = i.job
-                ORDER BY i.job
-            ), ended AS (
-                UPDATE standing s
+            WITH ended AS (
+                UPDATE acta.standing s
                 SET state = 6, lease_expires_at = NULL, lost_leases = 0, finished_at = now_ms, lane = NULL,
                     prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
-                    settled = p.mark << 4 | 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
-                FROM plain p
+                    settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
+                FROM (SELECT i.nth, i.job, i.fence, o.lane
+                      FROM unnest(rows[first:last], fences[first:last]) WITH ORDINALITY i (job, fence, nth)
+                      JOIN acta.standing o ON o.job = i.job
+                      ORDER BY i.job) p
                 -- The row may have changed while this waited for it; what has is judged below, on its own.
                 WHERE s.job = p.job AND s.fence = p.fence AND s.state = 3
                 RETURNING p.nth, p.lane
             )
             SELECT array_agg(e.nth), array_agg(e.lane) FILTER (WHERE e.lane IS NOT NULL) INTO done, lanes_left FROM ended e;
             IF done IS NOT NULL THEN
-                PERFORM _count(space.ns, now_ms, 3, -array_length(done, 1), 6, array_length(done, 1));
+                PERFORM acta._count(space.ns, now_ms, 3, -array_length(done, 1), 6, array_length(done, 1));
             END IF;
             IF lanes_left IS NOT NULL THEN
-                PERFORM _leave_lanes(space.ns, lanes_left, now_ms);
+                PERFORM acta._leave_lanes(space.ns, lanes_left, now_ms);
             END IF;
-            IF array_length(done, 1) = last - first + 1 THEN
-                RETURN QUERY SELECT NULL::text, 6::smallint, NULL::bigint, NULL::bigint, NULL::text, false
-                             FROM generate_series(first, last);
-                first := last + 1;
-                CONTINUE;
+            IF array_length(done, 1) = wave_size THEN
+                RETURN;
             END IF;
         END IF;
         FOR item IN
@@ -307,17 +318,58 @@ BEGIN
                             WITH ORDINALITY i (job, id, fence, robot, outcome, mark, told, instant, nth)
             ORDER BY i.nth
         LOOP
-            IF is_plain[first] AND item.nth = ANY (done) THEN
-                RETURN QUERY SELECT NULL::text, 6::smallint, NULL::bigint, NULL::bigint, NULL::text, false;
+            IF item.nth = ANY (done) THEN
+                faults := array_append(faults, NULL);
+                states := array_append(states, 6::smallint);
+                run_ats := array_append(run_ats, NULL);
+                fences_now := array_append(fences_now, NULL);
+                holders := array_append(holders, NULL);
+                drew := array_append(drew, false);
                 CONTINUE;
             END IF;
-            SELECT * INTO one FROM _settle_one(space, item.job, item.id, item.fence, item.robot, item.outcome::integer,
-                                               item.mark, item.told, item.instant, words[drawn + 1], now_ms);
+            SELECT * INTO one FROM acta._settle_one(space, item.job, item.id, item.fence, item.robot, item.outcome::integer,
+                                                    item.mark, item.told, item.instant, words[drawn + 1], now_ms);
             drawn := drawn + CASE WHEN one.drew THEN 1 ELSE 0 END;
-            RETURN QUERY SELECT one.fault, one.state, one.run_at, one.fence, one.holder, one.drew;
+            faults := array_append(faults, one.fault);
+            states := array_append(states, one.state);
+            run_ats := array_append(run_ats, one.run_at);
+            fences_now := array_append(fences_now, one.fence);
+            holders := array_append(holders, one.holder);
+            drew := array_append(drew, one.drew);
         END LOOP;
         first := last + 1;
     END LOOP;
+END $$;
+
+-- Settles a wave; one answer each, in order. The arrays stand side by side.
+CREATE OR REPLACE FUNCTION acta._settle(
+    queue text, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
+    told text[], instants bigint[], words bigint[], now_ms bigint, admits boolean
+) RETURNS TABLE (fault text, state smallint, run_at bigint, fence bigint, holder text, drew boolean)
+LANGUAGE plpgsql
+SET search_path = acta, pg_temp
+SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
+SET jit = off AS $$
+#variable_conflict use_column
+DECLARE
+    space namespaces;
+    answers record;
+BEGIN
+    PERFORM _begin(true);
+    space := _namespace(queue);
+    IF space.ns IS NULL THEN
+        PERFORM _refuse('missing', format('there is no queue %s', queue), 'queue', queue);
+    END IF;
+    SELECT * INTO answers FROM _settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, now_ms,
+                                            admits);
+    IF answers.states IS NULL THEN
+        RETURN QUERY SELECT NULL::text, 6::smallint, NULL::bigint, NULL::bigint, NULL::text, false
+                     FROM generate_series(1, coalesce(array_length(ids, 1), 0));
+    ELSE
+        RETURN QUERY SELECT * FROM unnest(answers.faults, answers.states, answers.run_ats, answers.fences_now,
+                                          answers.holders, answers.drew);
+    END IF;
 END $$;
 
 -- Extends leases; one answer each, in order. `busy` is a job whose row somebody is changing just now: ask again.
@@ -327,6 +379,7 @@ CREATE OR REPLACE FUNCTION acta._heartbeat(
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE

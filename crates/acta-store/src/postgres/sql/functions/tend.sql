@@ -33,6 +33,7 @@ CREATE OR REPLACE FUNCTION acta._raise_floors(now_ms bigint) RETURNS void
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     last_given bigint;

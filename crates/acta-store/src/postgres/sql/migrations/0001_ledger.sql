@@ -92,7 +92,7 @@ CREATE INDEX jobs_key ON acta.jobs (ns, key, job) WHERE key IS NOT NULL;
 CREATE TABLE acta.standing (
     job              bigint PRIMARY KEY,
     place            bigint NOT NULL,
-    fence            bigint NOT NULL DEFAULT 0 CHECK (fence >= attempts),
+    fence            bigint NOT NULL DEFAULT 0,
     lane             bigint,                        -- while it is alive
     run_at           bigint,
     expires_at       bigint,
@@ -106,26 +106,30 @@ CREATE TABLE acta.standing (
     settled_run_at   bigint,
     ns               integer NOT NULL,
     name             integer NOT NULL,              -- of acta.names; 0: none
-    attempts         integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    max_attempts     integer NOT NULL CHECK (max_attempts > 0),
+    attempts         integer NOT NULL DEFAULT 0,
+    max_attempts     integer NOT NULL,
     lost_leases      integer NOT NULL DEFAULT 0,
-    state            smallint NOT NULL CHECK (state BETWEEN 0 AND 8),
-    priority         smallint NOT NULL CHECK (priority BETWEEN 0 AND 100),
+    state            smallint NOT NULL,
+    priority         smallint NOT NULL,
     -- 1 paused, 2 lane paused (kept on the head alone), 4 cancel requested, 8 not retryable, 16 failed as a business
     -- exception, 32 has details, 64 keeps its deduplication key, 128 keeps it while live, 256 ready since its enqueue
-    flags            smallint NOT NULL CHECK (flags BETWEEN 0 AND 511),
+    flags            smallint NOT NULL,
     claimed_by       text,
     arriving         text COLLATE "C",              -- the lane that it will join: its transaction could not lock it
     -- When time alone changes something: a due run_at, a deadline, a lapse, an expiry.
     due_at           bigint GENERATED ALWAYS AS
                      (least(CASE state WHEN 2 THEN run_at WHEN 5 THEN wait_until ELSE lease_expires_at END,
                             CASE WHEN fence = 0 AND state < 6 THEN expires_at END)) STORED,
-    -- A lease goes together with claimed and running, an end with the final states, a lane with life.
-    CHECK ((lease_expires_at IS NOT NULL) = (state IN (3, 4))),
-    CHECK ((finished_at IS NOT NULL) = (state >= 6)),
-    CHECK (state < 6 OR (lane IS NULL AND arriving IS NULL)),
-    CHECK (state <> 0 OR (lane IS NULL) <> (arriving IS NULL)),
-    CHECK (arriving IS NULL OR state = 0)
+    -- One constraint, since each is asked at every step: what each state may have, and what no row may lack. A lease goes together
+    -- with claimed and running, an end with the final states, a lane (or the one it will join) with life.
+    CONSTRAINT standing_is_sound CHECK (
+        CASE WHEN state IN (1, 2, 5) THEN lease_expires_at IS NULL AND finished_at IS NULL AND arriving IS NULL
+             WHEN state IN (3, 4) THEN lease_expires_at IS NOT NULL AND finished_at IS NULL AND arriving IS NULL
+             WHEN state IN (6, 7, 8) THEN finished_at IS NOT NULL AND lease_expires_at IS NULL AND lane IS NULL
+                                          AND arriving IS NULL
+             WHEN state = 0 THEN (lane IS NULL) <> (arriving IS NULL) AND lease_expires_at IS NULL AND finished_at IS NULL
+             ELSE false END
+        AND fence >= attempts AND attempts >= 0 AND max_attempts > 0 AND priority BETWEEN 0 AND 100)
 ) WITH (fillfactor = 80);
 -- All but the key are partial, so that blocked and finished jobs cost a claim nothing, and a step touches only the indexes that
 -- it moves a job in or out of. A statement repeats the condition of the index that it means.
