@@ -79,33 +79,24 @@ BEGIN
     RETURN EXISTS (SELECT 1 FROM acta.details d WHERE d.job = of_job);
 END $$;
 
--- The first candidates of a namespace, by priority and place, taken hold of without waiting: where their rows are.
-CREATE OR REPLACE FUNCTION acta._candidates(space acta.namespaces, most integer, numbers integer[], now_ms bigint) RETURNS tid[]
+-- The first of the candidates that became so after their enqueue, by priority and place, taken hold of without waiting: where
+-- their rows are.
+CREATE OR REPLACE FUNCTION acta._late(of_ns integer, most integer, numbers integer[], now_ms bigint) RETURNS tid[]
 LANGUAGE plpgsql AS $$
-DECLARE
-    late tid[];
-    fresh tid[] := '{}';
-    line record;
 BEGIN
-    late := ARRAY(
+    RETURN ARRAY(
         SELECT s.ctid FROM acta.standing s
-        WHERE s.ns = space.ns AND s.state = 1 AND s.flags & 259 = 0 AND (numbers IS NULL OR s.name = ANY (numbers))
+        WHERE s.ns = of_ns AND s.state = 1 AND s.flags & 259 = 0 AND (numbers IS NULL OR s.name = ANY (numbers))
           AND (s.expires_at IS NULL OR s.fence > 0 OR s.expires_at > now_ms)
         ORDER BY s.priority DESC, s.place
         LIMIT most
         FOR UPDATE SKIP LOCKED);
-    FOR line IN SELECT l.priority, l.floor FROM acta.lines l WHERE l.ns = space.ns ORDER BY l.priority DESC LOOP
-        fresh := fresh || ARRAY(
-            SELECT s.ctid FROM acta.standing s
-            WHERE s.ns = space.ns AND s.priority = line.priority AND s.state = 1 AND s.flags & 259 = 256
-              AND s.place >= line.floor
-              AND (numbers IS NULL OR s.name = ANY (numbers))
-              AND (s.expires_at IS NULL OR s.expires_at > now_ms)
-            ORDER BY s.place
-            LIMIT most - cardinality(fresh)
-            FOR UPDATE SKIP LOCKED);
-        EXIT WHEN cardinality(fresh) >= most;
-    END LOOP;
+END $$;
+
+-- The first of both kinds of candidates.
+CREATE OR REPLACE FUNCTION acta._foremost(late tid[], fresh tid[], most integer) RETURNS tid[]
+LANGUAGE plpgsql AS $$
+BEGIN
     IF late = '{}' OR fresh = '{}' THEN
         RETURN late || fresh;
     END IF;
@@ -156,7 +147,7 @@ BEGIN
     RETURN acta._recover(space, 0, acta._now(now_ms));
 END $$;
 
--- The id of the first candidate, which the caller's transaction holds from now on.
+-- The id of the first candidate, if a claim of one job by these names would take one now.
 CREATE OR REPLACE FUNCTION acta._first(queue text, names text[], now_ms bigint) RETURNS text
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -165,10 +156,22 @@ SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 DECLARE
     space acta.namespaces := acta._namespace(queue);
+    numbers integer[] := acta._numbers(names);
+    late tid[];
+    fresh tid[];
 BEGIN
     IF space.paused THEN
         RETURN NULL;
     END IF;
+    now_ms := acta._now(now_ms);
+    late := acta._late(space.ns, 1, numbers, now_ms);
+    fresh := ARRAY(
+        SELECT s.ctid FROM acta.standing s
+        WHERE s.ns = space.ns AND s.state = 1 AND s.flags & 259 = 256 AND (numbers IS NULL OR s.name = ANY (numbers))
+          AND (s.expires_at IS NULL OR s.expires_at > now_ms)
+        ORDER BY s.priority DESC, s.place
+        LIMIT 1
+        FOR UPDATE SKIP LOCKED);
     RETURN (SELECT j.id FROM acta.standing s JOIN acta.jobs j ON j.job = s.job
-            WHERE s.ctid = ANY (acta._candidates(space, 1, acta._numbers(names), acta._now(now_ms))));
+            WHERE s.ctid = ANY (acta._foremost(late, fresh, 1)));
 END $$;

@@ -54,10 +54,15 @@ LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     queue := regexp_replace(path, '^(queues|transactions)/', '');
     max_attempts := CASE WHEN path LIKE 'queues/%' THEN 1 WHEN path LIKE 'transactions/%' THEN 3 ELSE 15 END;
-    lease_ms := CASE WHEN path LIKE 'queues/%' THEN 600000 WHEN path LIKE 'transactions/%' THEN 300000 ELSE 180000 END;
+    lease_ms := acta._lease_of(path);
     has_priority := path NOT LIKE 'queues/%' AND path NOT LIKE 'transactions/%';
     business_is_final := path NOT LIKE 'queues/%';
 END $$;
+
+CREATE OR REPLACE FUNCTION acta._lease_of(path text) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN path LIKE 'queues/%' THEN 600000 WHEN path LIKE 'transactions/%' THEN 300000 ELSE 180000 END::bigint
+$$;
 
 -- Refuses what can't be the path of a queue.
 CREATE OR REPLACE FUNCTION acta._check_queue(wanted text) RETURNS void

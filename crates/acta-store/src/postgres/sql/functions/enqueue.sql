@@ -205,6 +205,7 @@ DECLARE
     -- Most calls name one definition, or none: then it is looked up once.
     is_uniform boolean := has_names AND names[1] = ALL (names);
     only_one acta.names;
+    look record;
     name_numbers integer[];
     retentions bigint[];
     answers acta.answered[];
@@ -214,19 +215,31 @@ DECLARE
     lane_numbers bigint[];
     lane_pauses boolean[];
     stamp text;
+    attempts_of integer := CASE WHEN queue LIKE 'queues/%' THEN 1 WHEN queue LIKE 'transactions/%' THEN 3 ELSE 15 END;
 BEGIN
     PERFORM _begin(own);
-    space := _ensure_namespace(queue);
-    family := _family(queue);
-    -- Names first: they are what every other call looks at, too.
-    IF is_uniform AND num_nonnulls(priorities, budgets, leases) = 0 THEN
-        PERFORM _check_jobs(family.has_priority, names[1:1], NULL, NULL, NULL);
-    ELSE
-        PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
+    -- Names first: they are what every other call looks at, too. One that is known as it is written needs no further check.
+    SELECT n AS space, d AS definition INTO look
+    FROM namespaces n LEFT JOIN names d ON is_uniform AND d.name = names[1]
+    WHERE n.path = queue;
+    space := look.space;
+    only_one := look.definition;
+    IF space.ns IS NULL THEN
+        space := _ensure_namespace(queue);
     END IF;
-    IF is_uniform THEN
+    IF only_one.name IS NULL OR num_nonnulls(priorities, budgets, leases, only_one.priority) > 0 THEN
+        family := _family(queue);
+        IF is_uniform AND num_nonnulls(priorities, budgets, leases) = 0 THEN
+            PERFORM _check_jobs(family.has_priority, names[1:1], NULL, NULL, NULL);
+        ELSE
+            PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
+        END IF;
+    END IF;
+    IF is_uniform AND only_one.name IS NULL THEN
         PERFORM _ensure_names(names[1:1]);
         SELECT * INTO only_one FROM names n WHERE n.name = names[1];
+    END IF;
+    IF is_uniform THEN
         IF only_one.lane IS NOT NULL THEN
             lanes := ARRAY(SELECT coalesce(i.lane, only_one.lane)
                            FROM unnest(payloads, lanes) WITH ORDINALITY i (payload, lane, nth) ORDER BY i.nth);
@@ -278,7 +291,7 @@ BEGIN
     now_ms := _now(now_ms);
     -- A new array each, so that one row's number is known to all statements; drawn in the order of the jobs.
     numbers := ARRAY(SELECT nextval('acta.numbers') FROM generate_series(1, array_length(payloads, 1)));
-    stamp := family.queue || '-item-' || _base36(now_ms) || '-';
+    stamp := regexp_replace(queue, '^.*/', '') || '-item-' || _base36(now_ms) || '-';
     ids := ARRAY(
         SELECT stamp || substr(d.igits, i.salt / 46656 % 36 + 1, 1) || substr(d.igits, i.salt / 1296 % 36 + 1, 1)
                || substr(d.igits, i.salt / 36 % 36 + 1, 1) || substr(d.igits, i.salt % 36 + 1, 1)
@@ -302,7 +315,7 @@ BEGIN
         INSERT INTO standing (job, place, lane, run_at, expires_at, retention_ms, ns, name, max_attempts, state, priority,
                               flags, arriving)
         SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at, coalesce(i.retention, only_one.retention_ms), space.ns,
-               coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, family.max_attempts),
+               coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, attempts_of),
                s.state, coalesce(i.priority, only_one.priority, 50),
                CASE WHEN coalesce(i.retryable, only_one.retryable, true) THEN 0 ELSE 8 END
                | CASE WHEN i.dedup_key IS NULL THEN 0 WHEN i.is_while_live THEN 128 ELSE 64 END

@@ -23,46 +23,80 @@ SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
+    look record;
     space acta.namespaces;
-    numbers integer[];
+    late tid[] := '{}';
+    fresh tid[] := '{}';
     picked tid[];
-    own_lease bigint;
-    lease_of integer[];
-    lease_is bigint[];
-    taken integer;
+    look_at bigint;
 BEGIN
     PERFORM acta._begin(true);
-    space := acta._namespace(queue);
-    IF space.ns IS NULL THEN
+    look_at := acta._now(now_ms);
+    -- All that a claim has to know, in one look: statements cost more than what they do here.
+    SELECT n AS space, k.numbers, d.numbers AS lease_of, d.leases AS lease_is, l.priorities, l.floors,
+           EXISTS (SELECT 1 FROM acta.standing s WHERE s.ns = n.ns AND s.arriving IS NOT NULL) AS has_arrivals,
+           EXISTS (SELECT 1 FROM acta.standing s
+                   WHERE s.ns = n.ns AND s.due_at >= n.due_from AND s.due_at <= look_at) AS has_due,
+           EXISTS (SELECT 1 FROM acta.standing s WHERE s.ns = n.ns AND s.state = 1 AND s.flags & 259 = 0) AS has_late
+    INTO look
+    FROM acta.namespaces n,
+         LATERAL (SELECT array_agg(o.number) AS numbers FROM acta.names o WHERE o.name = ANY (names)) k,
+         LATERAL (SELECT array_agg(o.number) AS numbers, array_agg(o.lease_ms) AS leases
+                  FROM acta.names o WHERE lease IS NULL AND o.lease_ms IS NOT NULL) d,
+         LATERAL (SELECT array_agg(o.priority ORDER BY o.priority DESC) AS priorities,
+                         array_agg(o.floor ORDER BY o.priority DESC) AS floors
+                  FROM acta.lines o WHERE o.ns = n.ns) l
+    WHERE n.path = queue;
+    space := look.space;
+    IF space.path IS DISTINCT FROM queue THEN
+        -- Not there, or written otherwise.
+        space := acta._namespace(queue);
         IF ids IS NOT NULL THEN
             PERFORM acta._refuse('missing', format('there is no queue %s', queue), 'queue', queue);
         END IF;
         RETURN;
     END IF;
-    numbers := acta._numbers(names);
+    IF cardinality(look.numbers) IS DISTINCT FROM cardinality(names) THEN
+        look.numbers := acta._numbers(names);
+    END IF;
     IF array_length(ids, 1) > 0 THEN
-        SELECT w.faults, w.states, w.run_ats, w.fences_now, w.holders, w.drew
-        INTO faults, states, run_ats, fences_now, holders, drew
-        FROM acta._settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, now_ms, is_first) w;
+        SELECT w.faults, w.states, w.run_ats, w.fences_now, w.holders, w.drew, look.has_late OR w.has_more
+        INTO faults, states, run_ats, fences_now, holders, drew, look.has_late
+        FROM acta._settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, now_ms,
+                               is_first AND look.has_arrivals) w;
         IF states IS NOT NULL THEN
             RETURN NEXT;
         END IF;
-    ELSIF is_first THEN
+    ELSIF is_first AND look.has_arrivals THEN
         PERFORM acta._admit(space.ns, now_ms);
+        look.has_late := true;
     END IF;
     now_ms := acta._now(now_ms);
-    PERFORM acta._recover(space, space.due_from, now_ms);
+    IF look.has_due THEN
+        PERFORM acta._recover(space, space.due_from, now_ms);
+        look.has_late := true;
+    END IF;
     IF space.paused THEN
         RETURN;
     END IF;
-    picked := acta._candidates(space, most, numbers, now_ms);
+    -- The first candidates, by priority and place, taken hold of without waiting.
+    IF look.has_late THEN
+        late := acta._late(space.ns, most, look.numbers, now_ms);
+    END IF;
+    FOR i IN 1 .. coalesce(cardinality(look.priorities), 0) LOOP
+        fresh := fresh || ARRAY(
+            SELECT s.ctid FROM acta.standing s
+            WHERE s.ns = space.ns AND s.priority = look.priorities[i] AND s.state = 1 AND s.flags & 259 = 256
+              AND s.place >= look.floors[i] AND (look.numbers IS NULL OR s.name = ANY (look.numbers))
+              AND (s.expires_at IS NULL OR s.expires_at > now_ms)
+            ORDER BY s.place
+            LIMIT most - cardinality(fresh)
+            FOR UPDATE SKIP LOCKED);
+        EXIT WHEN cardinality(fresh) >= most;
+    END LOOP;
+    picked := acta._foremost(late, fresh, most);
     IF picked = '{}' THEN
         RETURN;
-    END IF;
-    own_lease := coalesce(space.lease_ms, (acta._family(space.path)).lease_ms);
-    IF lease IS NULL THEN
-        SELECT array_agg(n.number), array_agg(n.lease_ms) INTO lease_of, lease_is
-        FROM acta.names n WHERE n.lease_ms IS NOT NULL;
     END IF;
     RETURN QUERY
     WITH taken AS (
@@ -70,13 +104,17 @@ BEGIN
         SET state = 3, attempts = s.attempts + 1, fence = s.fence + 1, settled = NULL, settled_run_at = NULL,
             claimed_by = robot, claimed_at = now_ms, flags = s.flags & ~256,
             lease_expires_at = least(253402128000000, now_ms + coalesce(lease, j.lease_ms,
-                                     lease_is[array_position(lease_of, s.name)], own_lease))
+                                     look.lease_is[array_position(look.lease_of, s.name)], space.lease_ms,
+                                     acta._lease_of(space.path)))
         FROM acta.jobs j
         WHERE s.ctid = ANY (picked) AND j.job = s.job
         RETURNING s.job, s.state, s.place, s.priority, s.lane AS lane_number, s.flags, s.attempts, s.max_attempts, s.fence,
                   s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at,
                   s.finished_at, s.retention_ms, s.prune_at, s.settled, s.settled_run_at,
                   j.id, j.name, j.lane, j.key, j.dedup_key, j.payload, j.created_at, j.backoff, j.lease_ms, s.ns
+    ), counted AS (
+        INSERT INTO acta.changes (ns, at, amounts)
+        SELECT space.ns, now_ms, ARRAY[0, -count(*), 0, count(*)] FROM taken HAVING count(*) > 0
     )
     SELECT NULL::text[], NULL::smallint[], NULL::bigint[], NULL::bigint[], NULL::text[], NULL::boolean[],
            t.job, t.state, t.place, t.priority, t.lane_number, t.flags, t.attempts, t.max_attempts, t.fence,
@@ -88,8 +126,6 @@ BEGIN
     -- Hardly any has details: the condition is asked before the index.
     LEFT JOIN LATERAL (SELECT * FROM acta.details o WHERE o.job = t.job AND t.flags & 32 <> 0) d ON t.flags & 32 <> 0
     ORDER BY t.priority DESC, t.place;
-    GET DIAGNOSTICS taken = ROW_COUNT;
-    PERFORM acta._count(space.ns, now_ms, 1, -taken, 3, taken);
 END $$;
 
 -- Takes up to `most` jobs of a queue; none where there is no such queue.

@@ -195,13 +195,14 @@ LANGUAGE sql IMMUTABLE AS $$
            CASE WHEN written = '"none"' THEN NULL WHEN written IS NULL THEN 300000 ELSE acta._span(written::json ->> 'max') END
 $$;
 
--- Settles a wave: the answers side by side, in order, or all null where all were plain successes and were done. The plain
--- successes of a wave, which are nearly all, go through a handful of statements; what is special goes through `_settle_one`.
+-- Settles a wave: the answers side by side, in order, or all null where all were plain successes and were done; and whether there
+-- may be a candidate more. The plain successes of a wave, which are nearly all, go through a handful of statements; what is special
+-- goes through `_settle_one`.
 CREATE OR REPLACE FUNCTION acta._settle_wave(
     space acta.namespaces, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
     told text[], instants bigint[], words bigint[], now_ms bigint, admits boolean,
     OUT faults text[], OUT states smallint[], OUT run_ats bigint[], OUT fences_now bigint[], OUT holders text[],
-    OUT drew boolean[]
+    OUT drew boolean[], OUT has_more boolean
 )
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -220,6 +221,8 @@ DECLARE
     item record;
     one record;
 BEGIN
+    -- Whether a lane may have gone on, or a job come back.
+    has_more := false;
     IF admits THEN
         arrived := acta._arrivals(space.ns);
     END IF;
@@ -236,15 +239,16 @@ BEGIN
             WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns AND s.lane IS NULL
               AND s.flags & (32 | 128) = 0
             RETURNING 1
+        ), counted AS (
+            INSERT INTO acta.changes (ns, at, amounts)
+            SELECT space.ns, now_ms, ARRAY[0, 0, 0, -count(*), 0, 0, count(*)] FROM ended HAVING count(*) > 0
         )
         SELECT count(*) INTO last FROM ended;
-        IF last > 0 THEN
-            PERFORM acta._count(space.ns, now_ms, 3, -last, 6, last);
-        END IF;
         IF last = wave_size THEN
             RETURN;
         END IF;
     END IF;
+    has_more := true;
     -- Which of them are plain: the first settle of a job in this wave, a success without output, of a job that is held
     -- under this very fence and has no details, no key to be freed.
     SELECT array_agg(w.plain ORDER BY w.nth), bool_and(w.plain),

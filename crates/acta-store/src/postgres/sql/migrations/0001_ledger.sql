@@ -25,7 +25,8 @@ CREATE TABLE acta.namespaces (
     paused       boolean NOT NULL DEFAULT false,
     due_from     bigint NOT NULL DEFAULT 0   -- nothing is due before; see acta.lines
 ) WITH (fillfactor = 50);
-CREATE UNIQUE INDEX namespaces_path ON acta.namespaces (lower(path));
+CREATE UNIQUE INDEX namespaces_path ON acta.namespaces (path);
+CREATE UNIQUE INDEX namespaces_lower ON acta.namespaces (lower(path));
 
 -- Every definition's name that was ever used; what it says where it was registered.
 CREATE TABLE acta.names (
@@ -42,6 +43,7 @@ CREATE TABLE acta.names (
 );
 CREATE UNIQUE INDEX names_name ON acta.names (name);
 CREATE UNIQUE INDEX names_lower ON acta.names (lower(name));
+CREATE INDEX names_lease ON acta.names (number) WHERE lease_ms IS NOT NULL;
 
 -- How many jobs of a namespace are in each state (failed as a business exception apart, at 16 more). Every write adds a row
 -- of changes, so that no two of them wait for each other; maintenance folds those into the counts.
