@@ -48,7 +48,7 @@ async fn run() -> Result<usize> {
             let took = raw::drain(&theirs.url(), connections, 100).await?;
             best = Some(best.map_or(took, |best| took.min(best)));
         }
-        for (workers, concurrency) in [(1, 100), (1, 400), (2, 200), (4, 100)] {
+        for (workers, concurrency) in [(1, 100), (1, 1_000), (2, 1_000), (4, 500)] {
             let ours = Database::new(&base, None);
             let opened = Ledger::open(&ours.url()).await?;
             ledger::insert(&opened, JOBS, 1_000, lanes).await?;
