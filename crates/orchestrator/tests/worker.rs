@@ -222,24 +222,20 @@ fn the_process_gets_what_run_would_give_it() {
 #[test]
 fn several_run_at_once_and_never_more_than_the_robots() {
     let shop = Shop::new();
-    // Each says that it is there and waits until it is let go.
-    let (there, go) = (shop.pipe("there"), shop.pipe("go"));
-    shop.define("meet", "echo here > ../../there; read line < ../../go; ls ../../slots | wc -l >> ../../most", "");
-    let ids: Vec<JobId> = (0..3).map(|_| shop.put("meet", "null")).collect();
-    std::fs::create_dir(shop.desk.path().join("slots")).unwrap();
+    // Each says that it is there and waits until it is let go, by pipes of its own.
+    shop.define("meet", "read n; echo here > ../../there-$n; read line < ../../go-$n", "");
+    let pipes = ["1", "2", "3"].map(|n| (shop.pipe(&format!("there-{n}")), shop.pipe(&format!("go-{n}"))));
+    let ids = ["1", "2", "3"].map(|n| shop.put("meet", n));
     let mut worker = shop.start(&["--robots", "2"]);
-    let mut here = 0;
-    while here < 2 {
-        here += Shop::hear(&there).lines().count();
-    }
+    pipes[..2].iter().for_each(|(there, _)| assert_eq!(Shop::hear(there), "here"));
     let held = ids.iter().filter(|id| shop.state(id).is_held()).count();
     assert_eq!((held, shop.state(&ids[2])), (2, State::Ready), "two at once, and the third waits");
-    for _ in 0..3 {
-        std::fs::write(&go, "go\n").unwrap();
-        if here < 3 {
-            here += Shop::hear(&there).lines().count();
-        }
-        worker.until_says(&["succeeded"]);
+    std::fs::write(&pipes[1].1, "go\n").unwrap();
+    worker.until_says(&["succeeded", ids[1].as_str()]);
+    Shop::hear(&pipes[2].0);
+    for number in [0, 2] {
+        std::fs::write(&pipes[number].1, "go\n").unwrap();
+        worker.until_says(&["succeeded", ids[number].as_str()]);
     }
     worker.stop();
     assert!(ids.iter().all(|id| shop.state(id) == State::Succeeded));
