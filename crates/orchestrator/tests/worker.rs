@@ -340,7 +340,7 @@ fn stop_between_writes(shop: &Shop, worker: &Running) {
 fn c013_a_worker_that_was_away_kills_its_process_and_settles_nothing() {
     let shop = Shop::new();
     let (there, go) = (shop.pipe("there"), shop.pipe("go"));
-    let script = r#"echo $$ > ../../there; test $ACTA_FENCE = 1 && sleep 300; read line < ../../go"#;
+    let script = r"echo $$ > ../../there; test $ACTA_FENCE = 1 && sleep 300; read line < ../../go";
     shop.define("long", script, r#", "lease": "1s", "maxAttempts": 1"#);
     let id = shop.put("long", "null");
     let mut first = shop.start(&["--robots", "1", "--robot", "first"]);
@@ -369,7 +369,7 @@ fn c013_a_worker_that_was_away_kills_its_process_and_settles_nothing() {
 fn a_job_of_a_worker_that_was_killed_is_taken_by_the_next() {
     let shop = Shop::new();
     let there = shop.pipe("there");
-    let script = r#"test $ACTA_FENCE = 1 || exit 0; echo $$ > ../../there; exec sleep 300"#;
+    let script = r"test $ACTA_FENCE = 1 || exit 0; echo $$ > ../../there; exec sleep 300";
     shop.define("long", script, r#", "lease": "1s""#);
     let id = shop.put("long", "null");
     let first = shop.start(&["--robots", "1"]);

@@ -59,17 +59,14 @@ pub(crate) async fn worker(settings: &Settings, printer: &mut Printer, args: &Wo
         tokio::select! {
             ended = &mut running => break ended,
             Some(news) = hear.recv() => teller.tell(news)?,
-            () = interrupts.next() => match shut_down.take() {
-                Some(shut_down) => {
-                    let (running, grace) = (teller.running(), args.grace);
-                    printer.news(&format!("shutting down: {running} running, {grace} to finish (once more to kill)"));
-                    // It is heard, or the worker has ended.
-                    let _ = shut_down.send(());
-                }
-                None => {
-                    kill.send_replace(true);
-                    give_up_at = give_up_at.or(Some(Instant::now() + LAST_WORDS));
-                }
+            () = interrupts.next() => if let Some(shut_down) = shut_down.take() {
+                let (running, grace) = (teller.running(), args.grace);
+                printer.news(&format!("shutting down: {running} running, {grace} to finish (once more to kill)"));
+                // It is heard, or the worker has ended.
+                let _ = shut_down.send(());
+            } else {
+                kill.send_replace(true);
+                give_up_at = give_up_at.or(Some(Instant::now() + LAST_WORDS));
             },
             () = tokio::time::sleep_until(give_up_at.unwrap_or_else(Instant::now)), if give_up_at.is_some() => {
                 break Ok(());
