@@ -311,7 +311,7 @@ fn a_cancel_from_another_process_ends_the_group_and_nothing_else() {
 
 /// Stops a worker while it has no write under way: one that is stopped in the middle of a write keeps SQLite's lock.
 fn stop_between_writes(shop: &Shop, worker: &Running) {
-    let stop = || {
+    let halt = || {
         worker.signal("-STOP");
         let stat = format!("/proc/{}/stat", worker.child.id());
         while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
@@ -322,17 +322,17 @@ fn stop_between_writes(shop: &Shop, worker: &Running) {
         "file" => {
             let lock = std::fs::File::open(shop.desk.path().join("root/.lock")).unwrap();
             lock.lock().unwrap();
-            stop();
+            halt();
         }
         "sqlite" => {
             let lock = rusqlite::Connection::open(shop.desk.path().join("root/acta.db")).unwrap();
             lock.busy_timeout(std::time::Duration::from_secs(10)).unwrap();
             lock.execute_batch("BEGIN IMMEDIATE").unwrap();
-            stop();
+            halt();
             lock.execute_batch("COMMIT").unwrap();
         }
         // A server's locks go with the statement, which ends without its client.
-        _ => stop(),
+        _ => halt(),
     }
 }
 
