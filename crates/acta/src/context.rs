@@ -112,12 +112,25 @@ impl Context {
 
     /// Resolves once the handler should stop, to the reason.
     pub async fn cancelled(&self) -> Word {
+        self.cancelled_otherwise(None).await
+    }
+
+    /// Resolves once the handler should stop for another reason than the one that is `known`: a job whose cancel was
+    /// requested may be lost as well before its handler has returned.
+    pub async fn cancelled_otherwise(&self, known: Option<Word>) -> Word {
         let mut word = self.inner.word.clone();
-        match word.wait_for(Option::is_some).await.map(|word| *word) {
+        let is_news = |word: &Option<Word>| word.is_some() && *word != known;
+        match word.wait_for(is_news).await.map(|word| *word) {
             Ok(Some(word)) => word,
             // Nobody is there any more who could tell.
             Ok(None) | Err(_) => std::future::pending().await,
         }
+    }
+
+    /// Tells that work has begun: the job is `running` from now on, `processing` in a transaction queue. It is a write,
+    /// and nothing depends on it.
+    pub async fn started(&self) -> Result<()> {
+        self.report(News::Started).await
     }
 
     /// Tells how far the job is: a line for people, at most 4 KiB.

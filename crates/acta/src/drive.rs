@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use acta_core::store::{Claim, ClaimOutcome, Claimant, Heartbeats, Nothing, Outcome, SettleAnswer, Settlement, Wave};
@@ -35,6 +36,9 @@ enum Errand {
 /// How long nobody watches after a watch has failed; the worker polls meanwhile.
 const WATCH_PAUSE: Duration = Duration::from_secs(1);
 
+/// Whoever hears what is noteworthy.
+pub(crate) type Listener = Arc<dyn Fn(&Note) + Send + Sync>;
+
 /// A worker at work.
 pub(crate) struct Drive {
     ledger: Ledger,
@@ -43,6 +47,7 @@ pub(crate) struct Drive {
     names: Vec<Name>,
     handlers: Handlers,
     worker: Worker,
+    listener: Option<Listener>,
     random: Box<dyn Random>,
     tasks: JoinSet<Came>,
     errands: HashMap<Id, Errand>,
@@ -64,6 +69,7 @@ impl Drive {
         robot: Label,
         handlers: Handlers,
         settings: Settings,
+        listener: Option<Listener>,
     ) -> Result<Self> {
         Ok(Self {
             ledger: ledger.clone(),
@@ -72,6 +78,7 @@ impl Drive {
             names: handlers.names(),
             handlers,
             worker: Worker::new(settings),
+            listener,
             random: Box::new(acta_store::random::system_random()?),
             tasks: JoinSet::new(),
             errands: HashMap::new(),
@@ -210,7 +217,12 @@ impl Drive {
                     Came::Event(Event::Beaten(desk.store.heartbeat(heartbeats).await))
                 });
             }
-            Action::Note(note) => self.tell(&note),
+            Action::Note(note) => {
+                self.tell(&note);
+                if let Some(listener) = &self.listener {
+                    listener(&note);
+                }
+            }
             Action::End => {}
         }
     }
@@ -218,6 +230,8 @@ impl Drive {
     fn tell(&self, note: &Note) {
         let namespace = &self.desk.namespace;
         match note {
+            // A job that ends as it should is counted, and costs no line.
+            Note::Settled(..) => {}
             Note::Lost(ticket, fault) => {
                 tracing::warn!(%namespace, job = %ticket.id, fence = ticket.fence, %fault, "lease lost while running");
             }

@@ -50,6 +50,15 @@ impl Handlers {
         Ok(())
     }
 
+    /// Adds a handler that reads payloads itself.
+    pub(crate) fn add_raw<F>(&mut self, definition: Definition, handler: impl Fn(Context) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let run = move |context: Context| -> Running { Box::pin(handler(context)) };
+        self.0.insert(definition.name.clone(), (definition, Arc::new(run)));
+    }
+
     /// The names of the jobs that can be run.
     pub(crate) fn names(&self) -> Vec<Name> {
         self.0.keys().cloned().collect()

@@ -20,9 +20,12 @@ mod shutdown;
 pub mod testing;
 mod worker;
 
-pub use acta_core::store::{Enqueued, Found};
-pub use acta_core::worker::Word as StopReason;
-pub use acta_core::{Backoff, Clock, Error, JobId, Json, Result, Span, State, Store, SystemClock, Timestamp};
+pub use acta_core::job::FailureKind;
+pub use acta_core::store::{Enqueued, Failure, Found, Outcome};
+pub use acta_core::worker::{Note, Ticket, Word as StopReason};
+pub use acta_core::{
+    Backoff, Clock, Definition, Error, JobId, Json, Result, Span, State, Store, SystemClock, Timestamp,
+};
 pub use context::Context;
 pub use error::JobError;
 pub use job::Job;

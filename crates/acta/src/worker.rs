@@ -1,15 +1,17 @@
 //! A worker, as an application sets it up.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use acta_core::worker::Settings;
-use acta_core::{Error, Label, Namespace, Result};
+use acta_core::store::Outcome;
+use acta_core::worker::{Note, Settings};
+use acta_core::{Definition, Error, Label, Namespace, Result};
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::drive::Drive;
+use crate::drive::{Drive, Listener};
 use crate::error::JobError;
 use crate::handler::Handlers;
 use crate::job::Job;
@@ -25,6 +27,7 @@ pub struct Worker {
     handlers: Handlers,
     settings: Settings,
     robot: Option<String>,
+    listener: Option<Listener>,
     /// What was wrong with the set-up, told by `run`.
     fault: Option<Error>,
 }
@@ -51,6 +54,7 @@ impl Worker {
             handlers: Handlers::default(),
             settings: Settings::default(),
             robot: None,
+            listener: None,
             fault: None,
         }
     }
@@ -72,6 +76,20 @@ impl Worker {
             Err(Error::invalid("queue", J::QUEUE, why))
         };
         self.fault = self.fault.or(added.err());
+        self
+    }
+
+    /// Runs jobs of this definition's name by a handler that knows no type: it reads the payload itself
+    /// ([`Context::job`]) and says in the ledger's own words what became of the job. Otherwise as [`Worker::handle`].
+    pub fn handle_raw<F>(
+        mut self,
+        definition: Definition,
+        handler: impl Fn(Context) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        self.handlers.add_raw(definition, handler);
         self
     }
 
@@ -101,6 +119,26 @@ impl Worker {
         self
     }
 
+    /// How long a running job goes without a heartbeat at the most; a third of its lease if nothing is said, and never
+    /// longer than that. A heartbeat is how a requested cancel is heard of.
+    pub fn heartbeat(mut self, pause: Duration) -> Self {
+        self.settings.beat_ms = millis(pause).max(1);
+        self
+    }
+
+    /// Ends by itself once there is nothing to claim and nothing runs, without waiting for what is put off.
+    pub fn until_idle(mut self) -> Self {
+        self.settings.until_idle = true;
+        self
+    }
+
+    /// Hears what is noteworthy: results that were settled or dropped, leases that were lost, calls that fail. It is
+    /// called between the worker's decisions, and must not block.
+    pub fn on_note(mut self, listener: impl Fn(&Note) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
     /// The name under which it claims; the machine's, the process's number and the worker's, if nothing is said.
     pub fn named(mut self, robot: &str) -> Self {
         self.robot = Some(robot.to_owned());
@@ -117,7 +155,7 @@ impl Worker {
             Some(robot) => Label::new("robot", robot)?,
             None => default_robot()?,
         };
-        let drive = Drive::new(&self.ledger, namespace, robot, handlers, self.settings)?;
+        let drive = Drive::new(&self.ledger, namespace, robot, handlers, self.settings, self.listener)?;
         drive.run(shutdown).await;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use acta::{Context, JobError, State, Worker};
+use acta::{Context, Definition, Failure, JobError, Note, Outcome, State, Worker};
 use acta_core::job::FailureKind;
 use acta_core::store::{Enqueue, NewJob};
 use acta_core::{Json, Name};
@@ -30,6 +30,34 @@ on_every_store! {
     a_job_by_name_gets_what_its_type_says,
     a_set_up_that_can_not_work_is_refused,
     ended_jobs_are_pruned_and_due_ones_brought_in,
+    a_raw_handler_says_what_becomes_of_its_job_and_the_worker_ends_when_idle,
+}
+
+async fn a_raw_handler_says_what_becomes_of_its_job_and_the_worker_ends_when_idle(bench: Bench) {
+    let namespace: acta_core::Namespace = "orders".parse().unwrap();
+    let definition = Definition { max_attempts: Some(2), ..Definition::new(Name::new("name", "raw").unwrap()) };
+    let job =
+        |payload: &str| NewJob { name: Some(definition.name.clone()), ..NewJob::new(Json::new(payload).unwrap()) };
+    let jobs = vec![job("{ \"a\": 1.0 }"), job("2")];
+    let added = bench.ledger.store().enqueue(Enqueue { namespace, jobs }).await.unwrap();
+    let (sender, mut noted) = mpsc::unbounded_channel();
+    let worker = bench.worker().until_idle().on_note(move |note| {
+        if let Note::Settled(ticket, _, answer) = note {
+            sender.send((ticket.id.clone(), answer.state)).unwrap();
+        }
+    });
+    let worker = worker.handle_raw(definition, |context: Context| async move {
+        context.started().await.unwrap();
+        match context.job().identity.payload.as_str() {
+            "2" => Outcome::Failed(Failure::new(FailureKind::Business, "no")),
+            _ => Outcome::Succeeded(Some(context.job().identity.payload.clone())),
+        }
+    });
+    timely(worker.run(std::future::pending())).await.unwrap();
+    let mut ends = [noted.recv().await.unwrap(), noted.recv().await.unwrap()];
+    ends.sort_by_key(|(id, _)| id != &added[0].id);
+    assert_eq!(ends, [(added[0].id.clone(), State::Succeeded), (added[1].id.clone(), State::Failed)]);
+    assert_eq!(bench.item(&added[0].id).await.output.unwrap().as_str(), "{ \"a\": 1.0 }", "byte for byte");
 }
 
 async fn a_queue_is_drained_and_outputs_are_kept(bench: Bench) {

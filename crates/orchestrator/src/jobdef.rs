@@ -54,8 +54,9 @@ fn one() -> Positive {
 const LEASE_MS: i64 = 600_000;
 
 impl Jobdef {
-    /// Reads a definition; what is wrong with it is told with path, line and column.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
+    /// Reads a definition; what is wrong with it is told with path, line and column, and with what was left
+    /// undone because of it.
+    pub(crate) fn read(path: &Path, undone: &str) -> Result<Self> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|fault| {
             Fault::new(Exit::Usage, format!("{shown}: {fault}")).hint("name a job definition, a JSON file")
@@ -64,7 +65,7 @@ impl Jobdef {
             let said = fault.to_string();
             let why = said.split(" at line ").next().unwrap_or(&said);
             let message = format!("{shown}: line {}, column {}: {why}", fault.line(), fault.column());
-            Fault::new(Exit::Usage, message).hint("nothing was enqueued; mend the file and run it again")
+            Fault::new(Exit::Usage, message).hint(format!("{undone}; mend the file and run it again"))
         })?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         jobdef.folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -184,7 +185,7 @@ mod tests {
     fn read(text: &str) -> Result<Jobdef> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        Jobdef::read(file.path())
+        Jobdef::read(file.path(), "nothing was done")
     }
 
     #[test]

@@ -18,22 +18,32 @@ pub(crate) struct Printer {
     live: OnceLock<Live>,
 }
 
-/// What prints a job's lines: a thread of its own, so that a terminal that does not scroll holds nothing else up.
+/// Where a line goes.
+#[derive(Clone, Copy, Debug)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// What prints lines while jobs run: a thread of its own, so that a terminal that does not scroll holds nothing else up.
 #[derive(Debug)]
 struct Live {
-    lines: SyncSender<String>,
+    lines: SyncSender<(Stream, String)>,
     thread: JoinHandle<()>,
 }
 
-/// How many lines may wait to be printed; what comes beyond is in the log alone.
+/// How many lines may wait to be printed; what comes beyond is not. A job's output is in its log all the same.
 const MOST_WAITING: usize = 4_096;
 
 impl Live {
     fn start() -> Self {
-        let (lines, receiver) = sync_channel::<String>(MOST_WAITING);
+        let (lines, receiver) = sync_channel(MOST_WAITING);
         let thread = std::thread::spawn(move || {
-            for line in receiver {
-                let _ = writeln!(std::io::stderr().lock(), "{line}");
+            for (stream, line) in receiver {
+                let _ = match stream {
+                    Stream::Out => writeln!(std::io::stdout().lock(), "{line}"),
+                    Stream::Err => writeln!(std::io::stderr().lock(), "{line}"),
+                };
             }
         });
         Self { lines, thread }
@@ -65,13 +75,16 @@ impl Printer {
 
     /// A line of data, for programs.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<()> {
+        writeln!(std::io::stdout().lock(), "{}", self.json_line(value)?)?;
+        Ok(())
+    }
+
+    fn json_line(&self, value: &impl Serialize) -> Result<String> {
         let text = serde_json::to_string(value)?;
         // A line break can only stand between tokens, where a space means the same: one value is one line.
         let text = text.replace(['\n', '\r'], " ");
         // All else that a terminal obeys stands in strings alone, where an escape means the same.
-        let text = if self.to_terminal { escaped(&text, json_escape) } else { text };
-        writeln!(std::io::stdout().lock(), "{text}")?;
-        Ok(())
+        Ok(if self.to_terminal { escaped(&text, json_escape) } else { text })
     }
 
     /// Rows under headings. The cells may hold any text.
@@ -125,10 +138,25 @@ impl Printer {
     /// What a job writes while it runs: not data of this command.
     pub(crate) fn live(&self, line: &str) {
         let line = if self.errors_to_terminal { safe(line) } else { Cow::Borrowed(line) };
-        let _ = self.live.get_or_init(Live::start).lines.try_send(line.into_owned());
+        self.soon(Stream::Err, line.into_owned());
     }
 
-    /// Waits until what a job wrote is printed.
+    /// A line about jobs that run, for people; it holds nobody up.
+    pub(crate) fn news(&self, text: &str) {
+        self.soon(Stream::Err, safe(text).into_owned());
+    }
+
+    /// A line about jobs that run, for programs; it holds nobody up.
+    pub(crate) fn json_news(&self, value: &impl Serialize) -> Result<()> {
+        self.soon(Stream::Out, self.json_line(value)?);
+        Ok(())
+    }
+
+    fn soon(&self, stream: Stream, line: String) {
+        let _ = self.live.get_or_init(Live::start).lines.try_send((stream, line));
+    }
+
+    /// Waits until everything is printed.
     pub(crate) fn finish(&mut self) {
         if let Some(Live { lines, thread }) = self.live.take() {
             drop(lines);

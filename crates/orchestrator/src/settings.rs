@@ -113,6 +113,11 @@ impl Settings {
         self.clock.now()
     }
 
+    /// What tells the time.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// Where the ledger is.
     pub(crate) fn address(&self) -> &Address {
         &self.address
@@ -147,6 +152,11 @@ impl Settings {
     /// The folder of the logs.
     pub(crate) fn logs(&self) -> PathBuf {
         self.root.join("logs")
+    }
+
+    /// The folder of the job definitions, where none are named.
+    pub(crate) fn jobdefs(&self) -> PathBuf {
+        self.root.join("jobdefs")
     }
 
     /// The ledger's folder.

@@ -87,9 +87,10 @@ impl Worker {
             self.note(Note::Recovered);
         }
         for (owed, answer) in flight.settlements.into_iter().zip(settled) {
-            if let Err(fault) = answer {
-                self.note(Note::Dropped(owed.ticket, owed.outcome, fault));
-            }
+            self.note(match answer {
+                Ok(answer) => Note::Settled(owed.ticket, owed.outcome, answer),
+                Err(fault) => Note::Dropped(owed.ticket, owed.outcome, fault),
+            });
         }
         if flight.wanted > 0 && claimed.len() >= flight.wanted {
             self.is_hungry = true;

@@ -1,4 +1,4 @@
-//! Keeping leases: all of a worker's in one call, at a third of the shortest.
+//! Keeping leases: all of a worker's in one call, at a third of the shortest or more often.
 
 use super::backoff::Retry;
 use super::shutdown::Phase;
@@ -65,7 +65,8 @@ impl Worker {
             return None;
         }
         let is_ours = self.held.values().filter(|held| !held.is_lost);
-        let due_ms = is_ours.map(|held| held.since_ms + (held.lease_ms / 3).max(1)).min()?;
+        let pause_ms = |lease_ms: u64| (lease_ms / 3).min(self.settings.beat_ms).max(1);
+        let due_ms = is_ours.map(|held| held.since_ms + pause_ms(held.lease_ms)).min()?;
         Some(due_ms.max(self.heart.retry.next_ms()))
     }
 }

@@ -46,11 +46,24 @@ pub struct Settings {
     pub grace_ms: u64,
     /// How long handlers have to return after they were told to stop, in milliseconds.
     pub notice_ms: u64,
+    /// How long a job runs without a heartbeat at the most, in milliseconds, however long its lease is: a cancel is
+    /// heard of by a heartbeat.
+    pub beat_ms: u64,
+    /// Begin the shutdown as soon as there is nothing to claim and nothing runs.
+    pub until_idle: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { slots: 10, flights: 1, poll_ms: 1_000, grace_ms: 25_000, notice_ms: 3_000 }
+        Self {
+            slots: 10,
+            flights: 1,
+            poll_ms: 1_000,
+            grace_ms: 25_000,
+            notice_ms: 3_000,
+            beat_ms: u64::MAX,
+            until_idle: false,
+        }
     }
 }
 
@@ -141,6 +154,8 @@ pub enum Word {
 /// What is worth a line in a log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
+    /// A result was settled; the job's state since then.
+    Settled(Ticket, Outcome, SettleAnswer),
     /// A claim was lost while its handler ran; its result will be dropped.
     Lost(Ticket, Error),
     /// A result could not be brought home and is given up. The job is handed out again once its lease has lapsed.
@@ -217,6 +232,9 @@ impl Worker {
                 Event::ShutDown => self.take_shutdown(now_ms),
             }
         }
+        if self.settings.until_idle && self.is_idle() {
+            self.take_shutdown(now_ms);
+        }
         self.shut_down(now_ms);
         self.exchange(now_ms, random);
         self.beat(now_ms);
@@ -231,6 +249,11 @@ impl Worker {
     /// Whether word of a change would make it claim: it has a free slot and knows of nothing to do.
     pub fn awaits_changes(&self) -> bool {
         self.phase == Phase::Working && !self.is_hungry && self.free_slots() > 0
+    }
+
+    /// Nothing runs, nothing is owed, and the last claim, which nothing has been heard of since, left nothing.
+    fn is_idle(&self) -> bool {
+        !self.is_hungry && self.held.is_empty() && self.pending.is_empty() && self.flights.is_empty()
     }
 
     /// How many handlers run.

@@ -144,6 +144,7 @@ fn told(action: &Action) -> String {
         Action::Start(job) => format!("start {}", job.identity.id),
         Action::Tell(ticket, word) => format!("tell {} {word:?}", ticket.id),
         Action::Heartbeat(tickets) => format!("beat {}", ids(tickets.iter().collect())),
+        Action::Note(Note::Settled(ticket, ..)) => format!("settled {}", ticket.id),
         Action::Note(Note::Lost(ticket, _)) => format!("lost {}", ticket.id),
         Action::Note(Note::Dropped(ticket, ..)) => format!("dropped {}", ticket.id),
         Action::Note(Note::Failing(_, _)) => "failing".into(),
@@ -164,7 +165,7 @@ fn a_claim_fills_the_free_slots_and_results_travel_with_the_next() {
     assert!(shop.on(vec![returned(&jobs[0])]).is_empty());
     assert!(shop.on(vec![returned(&jobs[1])]).is_empty());
     assert_eq!(shop.on(vec![claimed(2, Vec::new())]), ["settle [a b] claim 3"]);
-    assert!(shop.on(vec![settled(3, vec![done(), done()])]).is_empty());
+    assert_eq!(shop.on(vec![settled(3, vec![done(), done()])]), ["settled a", "settled b"]);
     assert!(shop.worker.awaits_changes());
     assert_eq!(shop.on(vec![Event::Changed]), ["settle [] claim 3"]);
 }
@@ -203,6 +204,36 @@ fn all_leases_are_extended_in_one_call_at_a_third_of_the_shortest() {
     assert!(shop.at(5_000).is_empty());
     shop.on(vec![Event::Beaten(Ok(vec![beat(false), beat(false)]))]);
     assert_eq!(shop.worker.alarm_ms(), Some(6_000), "counted from when the call began");
+}
+
+#[test]
+fn a_long_lease_is_extended_as_often_as_cancels_are_to_be_heard_of() {
+    let mut shop = Shop::with(Settings { slots: 1, beat_ms: 2_000, ..Settings::default() });
+    shop.begin(vec![job("a", 1)]);
+    assert_eq!(shop.worker.alarm_ms(), Some(2_000));
+    assert_eq!(shop.at(2_000), ["beat a"]);
+    let mut shop = Shop::with(Settings { slots: 1, beat_ms: 20_000, ..Settings::default() });
+    shop.begin(vec![job("a", 1)]);
+    assert!(shop.at(9_999).is_empty());
+    assert_eq!(shop.at(10_000), ["beat a"], "never later than at a third");
+}
+
+#[test]
+fn who_works_until_idle_ends_when_a_claim_left_nothing_and_nothing_runs() {
+    let of_two = || Shop::with(Settings { slots: 2, until_idle: true, ..Settings::default() });
+    assert_eq!(of_two().begin(vec![]), ["end"]);
+    let mut shop = of_two();
+    shop.begin(vec![job("a", 1)]);
+    assert_eq!(shop.on(vec![returned(&job("a", 1))]), ["settle [a] claim 2"], "it may have promoted another");
+    let promoted = Exchanged { settled: vec![done()], claimed: vec![job("b", 1)], next_in_ms: None };
+    assert_eq!(shop.on(vec![Event::Exchanged { number: 2, answer: Ok(promoted) }]), ["settled a", "start b"]);
+    assert_eq!(shop.on(vec![returned(&job("b", 1))]), ["settle [b] claim 2"]);
+    assert_eq!(shop.on(vec![failed(3, unavailable())]), ["failing"], "a call that was not done says nothing");
+    let again_ms = shop.worker.alarm_ms().unwrap();
+    assert_eq!(shop.at(again_ms), ["settle [b] claim 2"]);
+    let put_off = Exchanged { settled: vec![done()], claimed: Vec::new(), next_in_ms: Some(5_000) };
+    let answer = Event::Exchanged { number: 4, answer: Ok(put_off) };
+    assert_eq!(shop.on(vec![answer]), ["recovered", "settled b", "end"], "what is put off is not waited for");
 }
 
 #[test]
@@ -272,7 +303,7 @@ fn an_outage_is_survived_with_a_growing_capped_pause() {
         assert_eq!(shop.at(again_ms), ["settle [a] claim 1"]);
     }
     assert!(pauses[0] <= 110 && pauses[9] > 4_000 && pauses.iter().all(|pause| *pause <= 5_500), "{pauses:?}");
-    assert_eq!(shop.on(vec![settled(12, vec![done()])]), ["recovered"]);
+    assert_eq!(shop.on(vec![settled(12, vec![done()])]), ["recovered", "settled a"]);
 }
 
 #[test]
@@ -294,7 +325,7 @@ fn a_refused_result_is_dropped_and_told_and_the_others_are_settled() {
     shop.begin(jobs.to_vec());
     assert_eq!(shop.on(vec![returned(&jobs[0]), returned(&jobs[1])]), ["settle [a b] claim 2"]);
     let answers = vec![Err(lost(&Ticket::of(&jobs[0]))), done()];
-    assert_eq!(shop.on(vec![settled(2, answers)]), ["dropped a"]);
+    assert_eq!(shop.on(vec![settled(2, answers)]), ["dropped a", "settled b"]);
 }
 
 #[test]
@@ -303,7 +334,7 @@ fn a_refused_claim_is_repeated_later_and_results_go_without_it() {
     shop.begin(vec![job("a", 1)]);
     shop.on(vec![returned(&job("a", 1))]);
     assert_eq!(shop.on(vec![failed(2, closed())]), ["failing", "settle [a] claim 0"]);
-    assert!(shop.on(vec![settled(3, vec![done()])]).is_empty());
+    assert_eq!(shop.on(vec![settled(3, vec![done()])]), ["settled a"]);
     let again_ms = shop.worker.alarm_ms().unwrap();
     assert!((4_500..=5_500).contains(&again_ms), "{again_ms}");
     assert!(shop.on(vec![Event::Changed]).is_empty(), "nor because something changed");
@@ -318,7 +349,7 @@ fn a_shutdown_lets_jobs_finish_and_claims_no_more() {
     assert!(shop.on(vec![Event::ShutDown]).is_empty());
     assert!(shop.on(vec![Event::Changed]).is_empty());
     assert_eq!(shop.on(vec![returned(&job("a", 1))]), ["settle [a] claim 0"]);
-    assert_eq!(shop.on(vec![settled(2, vec![done()])]), ["end"]);
+    assert_eq!(shop.on(vec![settled(2, vec![done()])]), ["settled a", "end"]);
     assert_eq!(shop.worker.alarm_ms(), None);
 }
 
@@ -328,7 +359,7 @@ fn what_a_claim_brings_after_the_shutdown_began_is_given_back_unworked() {
     shop.on(vec![]);
     shop.on(vec![Event::ShutDown]);
     assert_eq!(shop.on(vec![claimed(1, vec![job("a", 1)])]), ["settle [-a] claim 0"]);
-    assert_eq!(shop.on(vec![settled(2, vec![done()])]), ["end"]);
+    assert_eq!(shop.on(vec![settled(2, vec![done()])]), ["settled a", "end"]);
 }
 
 #[test]
@@ -346,7 +377,7 @@ fn after_the_grace_handlers_are_told_and_only_those_that_return_are_released() {
     let gave_up = Outcome::Failed(Failure::new(FailureKind::System, "told to stop"));
     let given_up = Event::Returned(Ticket::of(&jobs[0]), gave_up);
     assert_eq!(shop.on(vec![given_up, returned(&jobs[1])]), ["settle [-a b] claim 0"]);
-    assert!(shop.on(vec![settled(2, vec![done(), done()])]).is_empty());
+    assert_eq!(shop.on(vec![settled(2, vec![done(), done()])]), ["settled a", "settled b"]);
     assert_eq!(shop.worker.alarm_ms(), Some(28_000));
     assert_eq!(shop.at(28_000), ["abandoned c", "end"]);
 }

@@ -120,6 +120,7 @@ impl World {
                 assert!(self.beats.is_none() && !tickets.is_empty(), "one heartbeat at a time, of something");
                 self.beats = Some(tickets);
             }
+            Action::Note(Note::Settled(ticket, ..)) => self.fate(&ticket, "settled"),
             Action::Note(Note::Lost(ticket, _)) => self.fate(&ticket, "lost"),
             Action::Note(Note::Dropped(ticket, ..)) => self.fate(&ticket, "dropped"),
             Action::Note(Note::Abandoned(ticket)) => self.fate(&ticket, "abandoned"),
@@ -139,9 +140,6 @@ impl World {
         }
         let done = |_: &Ticket| Ok(SettleAnswer { state: State::Succeeded, run_at: None });
         let settled = tickets.iter().map(done).collect();
-        for ticket in &tickets {
-            self.fate(ticket, "settled");
-        }
         self.on(Event::Exchanged { number, answer: Ok(Exchanged { settled, claimed, next_in_ms: None }) });
     }
 
@@ -234,8 +232,10 @@ proptest! {
         flights in 1..3_usize,
         steps in proptest::collection::vec(step(), 1..80),
         returns in any::<bool>(),
+        beat_ms in prop_oneof![Just(u64::MAX), 0..20_000_u64],
+        until_idle in any::<bool>(),
     ) {
-        let mut world = World::new(Settings { slots, flights, ..Settings::default() });
+        let mut world = World::new(Settings { slots, flights, beat_ms, until_idle, ..Settings::default() });
         world.on(Event::Tick);
         for step in steps {
             if world.has_ended {

@@ -3,6 +3,7 @@
 mod buildout;
 mod jobs;
 mod operators;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ pub(crate) use operators::{
     BackupArgs, ConfigCommand, CopyArgs, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, MigrateArgs, QueueWhyArgs,
     QueuesCommand, SkipArgs,
 };
+pub(crate) use worker::WorkerArgs;
 
 /// Job queues on a durable ledger.
 ///
@@ -47,6 +49,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Enqueue the job of a definition, run it here, and print how it ended
     Run(RunArgs),
+    /// Work off a queue: take its jobs and run them here, as long as this process lives
+    Worker(WorkerArgs),
     /// Look at jobs, explain them, and act on them
     #[command(subcommand)]
     Jobs(JobsCommand),

@@ -14,6 +14,7 @@ mod run;
 mod show;
 mod which;
 mod whole;
+mod worker;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use crate::settings::Settings;
 pub(crate) async fn run(settings: &Settings, command: Command, printer: &mut Printer) -> Result<Exit> {
     match command {
         Command::Run(args) => run::run(settings, printer, &args).await,
+        Command::Worker(args) => worker::worker(settings, printer, &args).await,
         Command::Jobs(command) => jobs(settings, printer, command).await,
         Command::Buildout(command) => buildout(settings, printer, command).await,
         Command::Lanes(command) => lanes::lanes(settings, printer, command).await,

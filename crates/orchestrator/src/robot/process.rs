@@ -102,6 +102,19 @@ impl Process {
         }
     }
 
+    /// How it ended, if it has.
+    pub(crate) fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Waits until nobody of the group is left, for so long at the most.
+    pub(crate) async fn group_is_gone(&self, within: Duration) {
+        let end = Instant::now() + within;
+        while self.group_is_alive() && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// What came after the end, for a moment.
     pub(crate) async fn last_lines(&mut self) -> Vec<Line> {
         let end = Instant::now() + DRAIN;
@@ -144,6 +157,16 @@ impl Process {
         if let Some(group) = self.group {
             // It may be gone already.
             let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// Nobody waits for it any more: its group ends with it. One that has ended is left alone, for its number may be
+/// somebody else's by now.
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.child.id().is_some() {
+            self.kill();
         }
     }
 }

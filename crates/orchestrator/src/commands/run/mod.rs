@@ -1,8 +1,7 @@
 //! `run`: enqueue a job, claim exactly that one, run it here, settle it.
 
 mod heartbeat;
-mod interrupts;
-mod watch;
+mod orders;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +10,17 @@ use acta_core::store::{
     Action, Claim, ClaimOutcome, Claimant, Dedup, Define, Enqueue, NewJob, News, Operation, Outcome, Report,
     SettleAnswer, Settlement, Wave,
 };
-use acta_core::{Error, Item, Job, JobId, Json, Label, Namespace, State, Store, Timestamp, id};
+use acta_core::{Error, Item, Job, JobId, Label, Namespace, State, Store, Timestamp, id};
 use anyhow::{Context, Result};
 use tokio::time::Instant;
 
 use self::heartbeat::Heart;
-use self::interrupts::Interrupts;
-use self::watch::{Stop, Watch, Watched};
+use self::orders::RunOrders;
 use crate::args::RunArgs;
 use crate::exit::{Exit, Fault, is_broken_pipe};
 use crate::jobdef::Jobdef;
 use crate::printer::Printer;
-use crate::robot::{Ending, LogFile, Process, Start, outcome_of};
+use crate::robot::{Bench, Given, Interrupts, LogFile, Stop, Work, Worked, robot_name};
 use crate::settings::Settings;
 
 /// One run of a definition.
@@ -39,11 +37,8 @@ struct Run<'a> {
 }
 
 pub(crate) async fn run(settings: &Settings, printer: &mut Printer, args: &RunArgs) -> Result<Exit> {
-    let jobdef = Jobdef::read(&args.jobdef)?;
-    let robot = match &args.robot {
-        Some(robot) => Label::new("robot", robot)?,
-        None => Label::new("robot", &default_robot())?,
-    };
+    let jobdef = Jobdef::read(&args.jobdef, "nothing was enqueued")?;
+    let robot = robot_name(args.robot.as_deref())?;
     let namespace = Namespace::job_queue(jobdef.queue().as_str())?;
     let interrupts = Interrupts::listen()?;
     let store = settings.open_or_make().await?;
@@ -53,26 +48,12 @@ pub(crate) async fn run(settings: &Settings, printer: &mut Printer, args: &RunAr
     run.work_off().await
 }
 
-/// The machine's name and the process's number.
-fn default_robot() -> String {
-    let machine = rustix::system::uname();
-    let name = machine.nodename().to_string_lossy();
-    let printable: String = name.chars().filter(|character| !character.is_control()).take(100).collect();
-    format!("{printable}-{}", std::process::id())
-}
-
 /// What a claim came to.
 enum Claimed {
     /// The job is ours.
     Ours(Box<Job>),
     /// It ended meanwhile, by somebody else's hand.
     Ended,
-}
-
-/// What an attempt leaves behind besides the job's outcome, made before the claim: what can't be made costs no attempt.
-struct Bench {
-    log: LogFile,
-    result_file: tempfile::NamedTempFile,
 }
 
 /// How an attempt went on.
@@ -91,10 +72,8 @@ impl Run<'_> {
         let id = self.enqueue().await?;
         loop {
             let stays = || format!("{id} stays queued");
-            let bench = Bench {
-                log: LogFile::open(&self.settings.logs(), &id).with_context(stays)?,
-                result_file: tempfile::NamedTempFile::new().with_context(stays)?,
-            };
+            // Made before the claim: what can't be made costs no attempt.
+            let bench = Bench::set_up(&self.settings.logs(), &id).with_context(stays)?;
             let job = match self.claim(&id).await? {
                 Claimed::Ours(job) => job,
                 Claimed::Ended => return self.tell(&id, Exit::Failed).await,
@@ -124,12 +103,11 @@ impl Run<'_> {
 
     async fn enqueue(&self) -> Result<JobId> {
         let definition = self.jobdef.definition();
-        let input = &self.jobdef.input;
-        let payload = Json::new(format!(r#"{{"jobId":"{}","input":{input}}}"#, self.job_id))?;
+        let given = Given { job_id: self.job_id.clone(), input: self.jobdef.input.clone() };
         let job = NewJob {
             name: Some(definition.name.clone()),
             dedup: Some(Dedup { key: Label::new("job id", &self.job_id)?, while_live: false }),
-            ..NewJob::new(payload)
+            ..NewJob::new(given.payload()?)
         };
         self.store.define(Define::Job(definition)).await?;
         let added = self.store.enqueue(Enqueue { namespace: self.namespace.clone(), jobs: vec![job] }).await?;
@@ -183,7 +161,7 @@ impl Run<'_> {
     }
 
     /// Runs the command under the claim and settles it.
-    async fn attempt(&mut self, job: &Job, mut bench: Bench) -> Result<Attempt> {
+    async fn attempt(&mut self, job: &Job, bench: Bench) -> Result<Attempt> {
         let id = &job.identity.id;
         let standing = &job.standing;
         self.printer.complain(&format!("{id}: attempt {} of {}", standing.attempts, standing.max_attempts));
@@ -199,35 +177,19 @@ impl Run<'_> {
         }
         let lease = self.jobdef.lease();
         let mut heart = Heart::start(Arc::clone(&self.store), self.namespace.clone(), id.clone(), claimant, lease);
-        let watched = match Process::start(self.start_of(job, bench.result_file.path())) {
-            Ok(process) => {
-                let watch = Watch {
-                    printer: self.printer,
-                    log: &mut bench.log,
-                    heart: &mut heart,
-                    interrupts: &mut self.interrupts,
-                    timeout: self.jobdef.timeout.map(|limit| limit.0),
-                };
-                watch.until_the_end(process).await?
-            }
-            Err(fault) => Watched {
-                ending: Ending::NotStarted(format!("{fault:#}")),
-                stop: None,
-                last_words: None,
-                is_interrupted: false,
-            },
-        };
-        self.is_interrupted = watched.is_interrupted;
-        let outcome = match &watched.stop {
-            Some(Stop::Interrupted | Stop::CancelRequested) => Outcome::Cancelled,
-            Some(Stop::Lost(fault)) => return Ok(Attempt::Lost(fault.clone())),
-            Some(Stop::TimedOut(_)) | None => {
-                outcome_of(&watched.ending, bench.result_file.path(), watched.last_words.as_deref())
-            }
+        let mut orders = RunOrders::new(self.printer, &mut heart, &mut self.interrupts);
+        let work = Work { jobdef: &self.jobdef, namespace: &self.namespace, robot: &self.robot, job };
+        let worked = work.run(bench, &mut orders, Some(self.printer)).await?;
+        self.is_interrupted = orders.is_interrupted;
+        let is_stopped = matches!(worked, Worked::Stopped(Stop::Interrupted));
+        let outcome = match worked {
+            Worked::Ended(outcome) => outcome,
+            Worked::Stopped(Stop::Lost) => return Ok(Attempt::Lost(orders.lost(id))),
+            Worked::Stopped(_) => Outcome::Cancelled,
         };
         // The heart goes on beating until this has an answer.
         match self.settle(job, outcome.clone()).await {
-            Ok(_) if matches!(watched.stop, Some(Stop::Interrupted)) => Ok(Attempt::Interrupted),
+            Ok(_) if is_stopped => Ok(Attempt::Interrupted),
             Ok(answer) if answer.state == State::Cancelled => Ok(Attempt::Cancelled),
             Ok(answer) => Ok(Attempt::Settled(outcome, answer)),
             Err(fault) if fault.is_lease_lost() => Ok(Attempt::Lost(fault)),
@@ -237,28 +199,6 @@ impl Run<'_> {
 
     fn claimant(&self, job: &Job) -> Claimant {
         Claimant { fence: Some(job.standing.fence), robot: Some(self.robot.clone()) }
-    }
-
-    fn start_of(&self, job: &Job, result_file: &std::path::Path) -> Start {
-        let mut env: std::collections::BTreeMap<String, String> =
-            self.jobdef.env.iter().map(|(name, value)| (name.0.clone(), value.0.clone())).collect();
-        let ours = [
-            ("ACTA_JOB_ID", self.job_id.clone()),
-            ("ACTA_ITEM_ID", job.identity.id.to_string()),
-            ("ACTA_QUEUE", self.namespace.name().to_string()),
-            ("ACTA_ROBOT", self.robot.to_string()),
-            ("ACTA_ATTEMPT", job.standing.attempts.to_string()),
-            ("ACTA_FENCE", job.standing.fence.to_string()),
-            ("ACTA_RESULT_FILE", result_file.display().to_string()),
-        ];
-        env.extend(ours.map(|(name, value)| (name.to_owned(), value)));
-        Start {
-            program: self.jobdef.command.program.clone(),
-            arguments: self.jobdef.command.arguments.clone(),
-            cwd: self.jobdef.cwd(),
-            env,
-            stdin: self.jobdef.input.to_string(),
-        }
     }
 
     /// Settles; while the ledger is out of reach, again, until the lease would lapse or somebody interrupts.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Ctrl-C, a polite end from outside, and a closed terminal: all mean "stop".
-pub(super) struct Interrupts {
+pub(crate) struct Interrupts {
     int: Signal,
     term: Signal,
     hangup: Signal,
@@ -13,7 +13,7 @@ pub(super) struct Interrupts {
 
 impl Interrupts {
     /// From now on these signals do not end the process.
-    pub(super) fn listen() -> Result<Self> {
+    pub(crate) fn listen() -> Result<Self> {
         Ok(Self {
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
@@ -23,7 +23,7 @@ impl Interrupts {
     }
 
     /// Waits for the next of them.
-    pub(super) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.int.recv() => {}
             _ = self.term.recv() => {}

@@ -2,29 +2,48 @@
 
 use std::time::Duration;
 
-use acta_core::{Error, Span};
+use acta_core::Span;
 use anyhow::Result;
 use tokio::time::Instant;
 
-use super::heartbeat::{Heart, Word};
-use super::interrupts::Interrupts;
+use super::{Ending, Line, LogFile, Next, Process};
 use crate::printer::Printer;
-use crate::robot::{Ending, Line, LogFile, Next, Process};
 
 /// How long a process group has between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the system has to clear away a group that was killed.
+const CLEARING: Duration = Duration::from_secs(1);
+/// How long it takes at the most until a group that is to stop is gone, and everything that it wrote is kept.
+pub(crate) const STOPPING: Duration = Duration::from_secs(8);
 
 /// Why a process was ended.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// It took longer than its timeout.
     TimedOut(Span),
     /// A signal to the robot.
     Interrupted,
+    /// The robot is shutting down and waits no longer.
+    ShutDown,
     /// A cancel from elsewhere.
     CancelRequested,
     /// The claim is somebody else's.
-    Lost(Error),
+    Lost,
+}
+
+/// What the robot is told while the process runs.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// End it: TERM, and KILL after the grace.
+    Stop(Stop),
+    /// Kill it now.
+    Kill(Stop),
+}
+
+/// Where orders come from. Nothing is lost where a wait for the next one is given up.
+pub(crate) trait Orders {
+    /// Waits for the next order.
+    fn next(&mut self) -> impl Future<Output = Order> + Send;
 }
 
 /// How a process ended.
@@ -36,20 +55,18 @@ pub(super) struct Watched {
     pub(super) stop: Option<Stop>,
     /// The last line that it wrote to its standard error.
     pub(super) last_words: Option<String>,
-    /// Whether a signal came to the robot, for whatever reason the process was ended.
-    pub(super) is_interrupted: bool,
 }
 
 /// What watches.
-pub(super) struct Watch<'a> {
-    pub(super) printer: &'a Printer,
+pub(super) struct Watch<'a, O> {
+    /// Where its output is shown as it comes.
+    pub(super) show: Option<&'a Printer>,
     pub(super) log: &'a mut LogFile,
-    pub(super) heart: &'a mut Heart,
-    pub(super) interrupts: &'a mut Interrupts,
+    pub(super) orders: &'a mut O,
     pub(super) timeout: Option<Span>,
 }
 
-impl Watch<'_> {
+impl<O: Orders> Watch<'_, O> {
     /// Reads what the process writes until it has ended; ends its whole group when there is a reason to, with some grace
     /// in which it is still read and its claim is still kept.
     pub(super) async fn until_the_end(mut self, mut process: Process) -> Result<Watched> {
@@ -57,11 +74,17 @@ impl Watch<'_> {
         let mut stop: Option<Stop> = None;
         let mut kill_at: Option<Instant> = None;
         let mut last_words = None;
-        let mut is_interrupted = false;
         let status = loop {
-            let reason = tokio::select! {
-                // What the process did comes first: a job that has ended was not stopped.
+            let order = tokio::select! {
+                // Output comes last: one that never stops writing is stopped all the same.
                 biased;
+                order = self.orders.next() => order,
+                limit = expiry(limit), if stop.is_none() => Order::Stop(Stop::TimedOut(limit)),
+                () = at(kill_at) => {
+                    kill_at = None;
+                    process.kill();
+                    continue;
+                }
                 next = process.next() => match next? {
                     Next::Wrote(line) => {
                         self.keep(&line, &mut last_words);
@@ -69,36 +92,23 @@ impl Watch<'_> {
                     }
                     Next::Ended(status) => break status,
                 },
-                word = self.heart.word() => match word {
-                    Word::NotHeard(fault) => {
-                        self.printer.complain(&format!("warning: no heartbeat: {fault}"));
-                        continue;
-                    }
-                    Word::CancelRequested => {
-                        self.printer.complain("its cancel was requested; stopping it");
-                        Stop::CancelRequested
-                    }
-                    Word::Lost(fault) => {
-                        // Somebody else may be running the job already.
-                        process.kill();
-                        Stop::Lost(fault)
-                    }
-                },
-                limit = expiry(limit), if stop.is_none() => Stop::TimedOut(limit),
-                () = self.interrupts.next() => {
-                    is_interrupted = true;
-                    if stop.is_some() {
-                        process.kill();
-                        continue;
-                    }
-                    self.printer.complain("interrupted; stopping the job (once more to kill it)");
-                    Stop::Interrupted
-                }
-                () = at(kill_at) => {
-                    kill_at = None;
+            };
+            // A job that has ended was not stopped.
+            if stop.is_none()
+                && let Some(status) = process.has_ended()?
+            {
+                break status;
+            }
+            let reason = match order {
+                Order::Stop(Stop::Interrupted) if stop.is_some() => {
                     process.kill();
                     continue;
                 }
+                Order::Kill(reason) => {
+                    process.kill();
+                    reason
+                }
+                Order::Stop(reason) => reason,
             };
             if stop.is_none() {
                 process.terminate();
@@ -106,7 +116,7 @@ impl Watch<'_> {
             }
             // The first reason is the reason, unless the job turns out to be somebody else's.
             stop = match stop.take() {
-                Some(first) if !matches!(reason, Stop::Lost(_)) => Some(first),
+                Some(first) if !matches!(reason, Stop::Lost) => Some(first),
                 Some(_) | None => Some(reason),
             };
         };
@@ -117,6 +127,7 @@ impl Watch<'_> {
                 self.keep(&line, &mut last_words);
             }
             process.kill();
+            process.group_is_gone(CLEARING).await;
         }
         for line in process.last_lines().await {
             self.keep(&line, &mut last_words);
@@ -125,12 +136,14 @@ impl Watch<'_> {
             Some(Stop::TimedOut(limit)) => Ending::TimedOut(limit.to_string()),
             _ => Ending::Exited(status),
         };
-        Ok(Watched { ending, stop, last_words, is_interrupted })
+        Ok(Watched { ending, stop, last_words })
     }
 
     fn keep(&mut self, line: &Line, last_words: &mut Option<String>) {
         self.log.line(&line.text);
-        self.printer.live(&line.text);
+        if let Some(printer) = self.show {
+            printer.live(&line.text);
+        }
         if line.is_error && !line.text.trim().is_empty() {
             *last_words = Some(line.text.clone());
         }
