@@ -18,7 +18,7 @@ pub enum Address {
     File(PathBuf),
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::Url),
+    Postgres(Box<crate::postgres::Url>),
 }
 
 impl Address {
@@ -81,7 +81,7 @@ impl FromStr for Address {
         };
         #[cfg(feature = "postgres")]
         if matches!(scheme, "postgres" | "postgresql") {
-            return Ok(Self::Postgres(url.parse()?));
+            return Ok(Self::Postgres(Box::new(url.parse()?)));
         }
         // `sqlite://dir/x` and `sqlite:///x` are written, too.
         let path = path.strip_prefix("//").unwrap_or(path);

@@ -85,7 +85,7 @@ impl Settings {
         let (address, ledger_from) = match (provider.as_str(), database) {
             ("sqlite", _) => (Address::Sqlite(root.join("acta.db")), Origin::Default),
             ("file", _) => (Address::File(root.clone()), Origin::Default),
-            ("postgres", Some(url)) => (Address::Postgres(url.parse()?), database_from),
+            ("postgres", Some(url)) => (Address::Postgres(Box::new(url.parse()?)), database_from),
             ("postgres", None) => {
                 let hint = "say DATABASE_URL=postgres://USER:PASSWORD@HOST/DATABASE";
                 return Err(Fault::new(Exit::Usage, "no database is named").hint(hint).into());

@@ -228,7 +228,7 @@ fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim) -> Resu
     let changed: Vec<i64> = get(&row, 0)?;
     let changed: Vec<u64> = changed.into_iter().map(i64::cast_unsigned).collect();
     let brought_in = with_rules(session, clock, &claim.namespace, |rules| rules.states(&changed))?.unwrap_or_default();
-    let outcome = take(session, claim, &names, given)?;
+    let outcome = take(session, claim, names.as_deref(), given)?;
     let answer = with_rules(session, clock, &claim.namespace, |rules| {
         let trace = if claim.trace { Some(rules.trace(brought_in, claim, &outcome)?) } else { None };
         let outcome = match outcome {
@@ -240,7 +240,7 @@ fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim) -> Resu
     existing(&claim.namespace, answer)
 }
 
-fn take(session: &Session, claim: &Claim, names: &Option<Vec<&str>>, given: Option<i64>) -> Result<ClaimOutcome> {
+fn take(session: &Session, claim: &Claim, names: Option<&[&str]>, given: Option<i64>) -> Result<ClaimOutcome> {
     let path = claim.namespace.to_string();
     if let Some(expected) = &claim.expect {
         let row = session.one(statement!("first"), params![path => TEXT, names => TEXT_ARRAY, given => INT8])?;

@@ -168,7 +168,7 @@ pub(super) fn job(row: &Row, from: usize) -> Result<Job> {
     Ok(Job { row: number, identity, standing, detail })
 }
 
-/// An entry of the record: job, at, kind, lane, fence, actor, reason, run_at, exception.
+/// An entry of the record: job, `at`, kind, lane, fence, actor, reason, `run_at`, exception.
 pub(super) fn entry(row: &Row) -> Result<Entry> {
     let kind: &str = get(row, 2)?;
     let event = serde_json::from_value(kind.into()).map_err(|_| unfit(2, format!("{kind:?} is no happening")))?;
@@ -215,7 +215,7 @@ pub(super) fn lane(row: &Row) -> Result<Lane> {
     })
 }
 
-/// The holder of a key: id, state, digest, expires_at, from column `from` on.
+/// The holder of a key: id, state, digest, `expires_at`, from column `from` on.
 pub(super) fn key_record(row: &Row, from: usize) -> Result<KeyRecord> {
     Ok(KeyRecord {
         id: JobId::trusted(get::<&str>(row, from)?),

@@ -72,13 +72,13 @@ fn rows_before(
     let mut given: Vec<Param<'_>> = Vec::new();
     for (index, condition) in CONDITIONS.into_iter().enumerate().filter(|(index, _)| is_given[*index]) {
         given.push(values[index].clone());
-        sql.push_str(&format!(" AND {condition} ${}", given.len()));
+        sql.extend([" AND ", condition, " $", &given.len().to_string()]);
     }
     if let Some(word) = &filter.status {
         sql.push_str(states_of(word));
     }
     given.push((&chunk, tokio_postgres::types::Type::INT8));
-    sql.push_str(&format!(" ORDER BY s.job DESC LIMIT ${}", given.len()));
+    sql.extend([" ORDER BY s.job DESC LIMIT $", &given.len().to_string()]);
     session.all(&sql, &given)
 }
 

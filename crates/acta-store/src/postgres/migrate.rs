@@ -49,12 +49,12 @@ impl Migration {
             script.push_str("CREATE SCHEMA IF NOT EXISTS acta;\n");
         }
         script.push_str(self.sql);
-        script.push_str(&format!(
+        let record = format!(
             "INSERT INTO acta.migrations (version, name, applied_at)\nVALUES ({}, '{}', \
              floor(extract(epoch FROM clock_timestamp()) * 1000));\n",
             self.version, self.name
-        ));
-        script
+        );
+        script + &record
     }
 }
 

@@ -126,6 +126,7 @@ impl PostgresStore {
     }
 }
 
+#[expect(clippy::redundant_closure_for_method_calls, reason = "a bare method is not general enough in its lifetimes")]
 #[async_trait]
 impl Store for PostgresStore {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {

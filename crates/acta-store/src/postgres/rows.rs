@@ -127,7 +127,7 @@ impl Rows for PgRows<'_> {
     }
 
     fn definition(&mut self, name: &Name) -> Result<Option<Definition>> {
-        Ok(self.session.name(name)?.flatten())
+        Ok(self.session.name(name)?.and_then(|(_, definition)| definition))
     }
 
     fn next_number(&mut self) -> Result<u64> {

@@ -117,15 +117,15 @@ impl Session {
         Ok((get(row, 0)?, queue))
     }
 
-    /// What the ledger knows of a name: nothing, only that it was used, or its definition.
-    pub(super) fn name(&self, name: &Name) -> Result<Option<Option<Definition>>> {
+    /// A name that was used, with its definition if it has one; nothing, if it never was.
+    pub(super) fn name(&self, name: &Name) -> Result<Option<(Name, Option<Definition>)>> {
         let Some(row) = self.first(statement!("name"), params![name.as_str() => TEXT])? else { return Ok(None) };
         let existing: &str = get(&row, 0)?;
         if existing != name.as_str() {
             let given = name.to_string();
             return Err(Error::CaseDiffers { what: "name", given, existing: existing.to_owned() });
         }
-        self.definition(&row).map(|(_, definition)| Some(definition))
+        self.definition(&row).map(Some)
     }
 
     /// Every name that was used, with its definition.

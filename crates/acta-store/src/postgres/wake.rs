@@ -26,7 +26,7 @@ const PROBE: Duration = Duration::from_secs(5);
 /// How often it is looked whether word still arrives.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 /// How long nobody listens after it did not work: a pooler in transaction mode, say, carries no word at all.
-const DEAF: Duration = Duration::from_secs(60);
+const DEAF: Duration = Duration::from_mins(1);
 /// How long nobody listens after the connection was lost.
 const LOST: Duration = Duration::from_secs(1);
 
