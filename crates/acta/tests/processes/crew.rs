@@ -17,7 +17,7 @@ const LEDGER: &str = "ACTA_TEST_LEDGER";
 const RECORD: &str = "ACTA_TEST_RECORD";
 const QUEUE: &str = "numbered";
 /// What did not happen by then does not happen.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 /// How many handlers a process runs at once.
 const HANDLERS: usize = 8;
 

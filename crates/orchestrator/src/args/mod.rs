@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, global = true, env = "TS_QUEUE_PROVIDER", value_name = "PROVIDER")]
     pub(crate) provider: Option<String>,
 
-    /// The database of a ledger in PostgreSQL, postgres://USER:PASSWORD@HOST/DATABASE
+    /// The database of a ledger in PostgreSQL, `postgres://USER:PASSWORD@HOST/DATABASE`
     #[arg(long, global = true, env = "DATABASE_URL", value_name = "URL", hide_env_values = true)]
     pub(crate) database_url: Option<String>,
 
