@@ -263,5 +263,11 @@ fn take(session: &Session, claim: &Claim, names: Option<&[&str]>, given: Option<
         ],
     )?;
     let jobs = rows.iter().map(|row| codec::job(row, 0)).collect::<Result<Vec<Job>>>()?;
+    if let (Some(expected), Some(first)) = (&claim.expect, jobs.first())
+        && first.identity.id != *expected
+    {
+        // Another one became the first in between; nothing is kept of this claim.
+        return Err(super::fault::unavailable(session.place(), "the order has just changed".into()));
+    }
     Ok(if jobs.is_empty() { ClaimOutcome::Nothing(None) } else { ClaimOutcome::Claimed(jobs) })
 }

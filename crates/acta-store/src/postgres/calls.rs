@@ -14,6 +14,7 @@ use tokio_postgres::Row;
 use super::PostgresStore;
 use super::cells::millis;
 use super::codec::{self, get};
+use super::connection::Param;
 use super::drawn::salt;
 use super::session::{column, count_of, params, statement, written};
 
@@ -29,31 +30,36 @@ impl PostgresStore {
         let payloads: Vec<&str> = jobs.iter().map(|job| job.payload.as_str()).collect();
         let label = |label: &'_ Option<Label>| -> Option<String> { label.as_ref().map(ToString::to_string) };
         let backoffs = column(jobs, |job: &NewJob| job.backoff.as_ref().and_then(|backoff| written(backoff).ok()));
-        let rows = self
-            .db
-            .all(
-                Some(enqueue.namespace.family()),
-                statement!("enqueue"),
-                params![
-                    enqueue.namespace.to_string() => TEXT,
-                    payloads => TEXT_ARRAY,
-                    column(jobs, |job| job.name.as_ref().map(Name::as_str)) => TEXT_ARRAY,
-                    column(jobs, |job| label(&job.lane)) => TEXT_ARRAY,
-                    column(jobs, |job| job.priority.map(i16::from)) => INT2_ARRAY,
-                    column(jobs, |job| millis(job.run_at)) => INT8_ARRAY,
-                    column(jobs, |job| millis(job.expires_at)) => INT8_ARRAY,
-                    column(jobs, |job| job.lease.map(Span::as_millis)) => INT8_ARRAY,
-                    column(jobs, |job| label(&job.key)) => TEXT_ARRAY,
-                    column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.key.as_str())) => TEXT_ARRAY,
-                    column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.while_live)) => BOOL_ARRAY,
-                    column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
-                    column(jobs, |job| job.retryable) => BOOL_ARRAY,
-                    backoffs => TEXT_ARRAY,
-                    salts => INT4_ARRAY,
-                    self.given_now() => INT8,
-                ],
-            )
-            .await?;
+        let path = enqueue.namespace.to_string();
+        let family = Some(enqueue.namespace.family());
+        let params: &[Param<'_>] = params![
+            path => TEXT,
+            payloads => TEXT_ARRAY,
+            column(jobs, |job| job.name.as_ref().map(Name::as_str)) => TEXT_ARRAY,
+            column(jobs, |job| label(&job.lane)) => TEXT_ARRAY,
+            column(jobs, |job| job.priority.map(i16::from)) => INT2_ARRAY,
+            column(jobs, |job| millis(job.run_at)) => INT8_ARRAY,
+            column(jobs, |job| millis(job.expires_at)) => INT8_ARRAY,
+            column(jobs, |job| job.lease.map(Span::as_millis)) => INT8_ARRAY,
+            column(jobs, |job| label(&job.key)) => TEXT_ARRAY,
+            column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.key.as_str())) => TEXT_ARRAY,
+            column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.while_live)) => BOOL_ARRAY,
+            column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
+            column(jobs, |job| job.retryable) => BOOL_ARRAY,
+            backoffs => TEXT_ARRAY,
+            salts => INT4_ARRAY,
+            self.given_now() => INT8,
+        ];
+        let call = (statement!("enqueue"), params);
+        let rows = match self.wake.take_turn(&enqueue.namespace) {
+            Some(_turn) => {
+                let word = vec![path.as_str()];
+                let then = (statement!("notify"), params![word => TEXT_ARRAY] as &[Param<'_>]);
+                self.db.all_and_then(family, call, then).await?
+            }
+            None => self.db.all(family, call.0, call.1).await?,
+        };
+        self.wake.note(&enqueue.namespace);
         let read = |row: &Row| {
             Ok(Enqueued {
                 id: JobId::trusted(get::<&str>(row, 0)?),

@@ -55,6 +55,19 @@ impl Connections {
         client.query_typed(sql, params).await.map_err(|fault| self.fault(family, &fault))
     }
 
+    /// The same with another right behind it, on the same connection: a transaction of its own, which begins when the first one has
+    /// committed. What becomes of it is nobody's concern.
+    pub(super) async fn all_and_then(
+        &self,
+        family: Option<Family>,
+        (sql, params): (&str, &[Param<'_>]),
+        (then, then_params): (&str, &[Param<'_>]),
+    ) -> Result<Vec<Row>> {
+        let client = self.get().await?;
+        let (rows, _) = tokio::join!(client.query_typed(sql, params), client.query_typed(then, then_params));
+        rows.map_err(|fault| self.fault(family, &fault))
+    }
+
     pub(super) fn fault(&self, family: Option<Family>, fault: &tokio_postgres::Error) -> Error {
         fault::translate(&self.place, family, fault)
     }

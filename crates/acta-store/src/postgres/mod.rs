@@ -131,9 +131,7 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
         enqueue.check()?;
-        let answers = self.enqueue_jobs(&enqueue).await?;
-        self.wake.tell(&enqueue.namespace);
-        Ok(answers)
+        self.enqueue_jobs(&enqueue).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use acta_core::Namespace;
 use acta_core::changes::Changes;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -70,11 +71,22 @@ impl Wake {
         self.note(namespace);
         lock(&self.untold).insert(namespace.clone());
         if !self.is_telling.swap(true, Ordering::SeqCst) {
-            tokio::spawn(Arc::clone(self).tell_others());
+            tokio::spawn(Arc::clone(self).tell_others(Duration::ZERO));
         }
     }
 
-    async fn tell_others(self: Arc<Self>) {
+    /// The caller's turn to send the word itself, right behind its call, so that it is out even if the process ends with the
+    /// answer. Where somebody has it already, the word goes with the next that is sent.
+    pub(super) fn take_turn(self: &Arc<Self>, namespace: &Namespace) -> Option<Turn> {
+        if !self.is_telling.swap(true, Ordering::SeqCst) {
+            return Some(Turn(Arc::clone(self)));
+        }
+        lock(&self.untold).insert(namespace.clone());
+        None
+    }
+
+    async fn tell_others(self: Arc<Self>, pause: Duration) {
+        sleep(pause).await;
         loop {
             let untold = std::mem::take(&mut *lock(&self.untold));
             if untold.is_empty() {
@@ -114,6 +126,19 @@ impl Wake {
                     _ = ended => {}
                 }
             });
+        }
+    }
+}
+
+/// Somebody sends word by itself. When that is over, what came meanwhile is told after a pause.
+pub(super) struct Turn(Arc<Wake>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(Arc::clone(&self.0).tell_others(PAUSE))),
+            // Nobody is left to tell it.
+            Err(_) => self.0.is_telling.store(false, Ordering::SeqCst),
         }
     }
 }
