@@ -1,7 +1,7 @@
 //! A ledger in a PostgreSQL database, for any number of machines.
 //!
 //! The verbs that applications and workers live on are functions in the database (see `sql/functions`), so that any language has
-//! them; [`calls`] calls them. What operators do is carried out by the rules themselves, on the rows of one transaction.
+//! them; `calls` calls them. What operators do is carried out by the rules themselves, on the rows of one transaction.
 
 mod act;
 mod calls;
