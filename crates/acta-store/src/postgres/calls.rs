@@ -109,11 +109,11 @@ impl PostgresStore {
                     told.rows => INT8_ARRAY,
                     told.ids => TEXT_ARRAY,
                     told.fences => INT8_ARRAY,
-                    told.robots => TEXT_ARRAY,
+                    given(&told.robots) => TEXT_ARRAY,
                     told.outcomes => INT2_ARRAY,
                     told.marks => INT8_ARRAY,
-                    told.texts => TEXT_ARRAY,
-                    told.instants => INT8_ARRAY,
+                    given(&told.texts) => TEXT_ARRAY,
+                    given(&told.instants) => INT8_ARRAY,
                     words => INT8_ARRAY,
                     self.given_now() => INT8,
                 ],
@@ -152,11 +152,11 @@ impl PostgresStore {
                     told.rows => INT8_ARRAY,
                     told.ids => TEXT_ARRAY,
                     told.fences => INT8_ARRAY,
-                    told.robots => TEXT_ARRAY,
+                    given(&told.robots) => TEXT_ARRAY,
                     told.outcomes => INT2_ARRAY,
                     told.marks => INT8_ARRAY,
-                    told.texts => TEXT_ARRAY,
-                    told.instants => INT8_ARRAY,
+                    given(&told.texts) => TEXT_ARRAY,
+                    given(&told.instants) => INT8_ARRAY,
                     words => INT8_ARRAY,
                     claim.robot.as_str() => TEXT,
                     most_of(claim) => INT4,
@@ -231,6 +231,11 @@ impl PostgresStore {
         }
         Ok(())
     }
+}
+
+/// A column of a wave, unless there is nothing in it: then the functions know at one look that nothing there is special.
+fn given<T>(column: &[Option<T>]) -> Option<&[Option<T>]> {
+    column.iter().any(Option::is_some).then_some(column)
 }
 
 /// How many columns of an exchange's answer are those of the wave.

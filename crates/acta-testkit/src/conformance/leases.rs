@@ -39,6 +39,7 @@ pub async fn c013_a_zombie_changes_nothing(desk: Desk) {
     for when in ["while the second holds it", "after the second is done"] {
         let before = (desk.found(&id).await, desk.store.steps(id.clone()).await.unwrap());
         let outcomes = [
+            Outcome::Succeeded(None),
             Outcome::Succeeded(Some(json("1"))),
             Outcome::Failed(Failure::new(FailureKind::System, "late")),
             Outcome::Snooze(Desk::at(100)),
@@ -133,7 +134,12 @@ pub async fn c028_a_lapsed_lease_needs_no_event_but_the_next_claim(desk: Desk) {
     desk.pass(9);
     assert!(desk.claim(Q, "r", 1).await.is_empty());
     desk.pass(1);
-    assert_eq!(desk.claim_one(Q, "r").await.identity.id, id);
+    let again = desk.claim_for(Q, "r", 10).await;
+    assert_eq!(again.identity.id, id);
+    // One that said that it started is lost like any other.
+    desk.report(Q, &again, News::Started).await.unwrap();
+    desk.pass(10);
+    assert_eq!(desk.claim_one(Q, "s").await.identity.id, id);
 }
 
 /// A short lease lapses soon, a long one late, whatever the queue says.

@@ -226,8 +226,12 @@ BEGIN
     IF admits THEN
         arrived := acta._arrivals(space.ns);
     END IF;
-    -- Nothing but plain successes, no lane to hold: one statement, if it is true of all of them.
-    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) THEN
+    -- Nothing but plain successes, of jobs whose ends touch no lane, key or details (which a live job keeps, or has not, for good):
+    -- one statement. Anything else has to be held first, before any row is.
+    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND wave_size = (
+        SELECT count(*) FROM unnest(rows) i (job) JOIN acta.standing s ON s.job = i.job
+        WHERE s.lane IS NULL AND s.flags & (32 | 128) = 0)
+    THEN
         now_ms := acta._now(now_ms);
         WITH ended AS (
             UPDATE acta.standing s
