@@ -36,6 +36,7 @@ impl Address {
             Self::File(root) => Arc::new(crate::FileStore::open(root, crate::file::Options { clock, random: None })?),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => {
+                drop(clock);
                 let store = crate::PostgresStore::new(url, crate::postgres::Options::default())?;
                 store.create_or_accept().await?;
                 Arc::new(store)
