@@ -1,6 +1,7 @@
 //! Where a ledger is, as a URL: `sqlite:<file>`, `file:<folder>` or `postgres://…`.
 
 use std::fmt;
+#[cfg(any(feature = "sqlite", feature = "file"))]
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ impl Address {
 impl Address {
     /// The same place, whatever folder it is named from.
     pub fn absolute(self) -> Self {
+        #[cfg(any(feature = "sqlite", feature = "file"))]
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         match self {
             #[cfg(feature = "sqlite")]
