@@ -63,6 +63,7 @@ fn restarts_of_the_server_need_no_restart_of_a_worker() {
         crew.wait_for_ends(load().jobs / 10);
         assert!(!crew.is_drained(), "the server is stopped under load");
         server.stop(how);
+        // Long enough for every worker to have met a server that is not there.
         std::thread::sleep(Duration::from_millis(300));
         server.resume();
     }

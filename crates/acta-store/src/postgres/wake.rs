@@ -86,6 +86,7 @@ impl Wake {
     }
 
     async fn tell_others(self: Arc<Self>, pause: Duration) {
+        let telling = Telling(&self.is_telling);
         sleep(pause).await;
         loop {
             let untold = std::mem::take(&mut *lock(&self.untold));
@@ -93,6 +94,7 @@ impl Wake {
                 self.is_telling.store(false, Ordering::SeqCst);
                 // Something may have come between the look and the store; then whoever sees it first goes on.
                 if lock(&self.untold).is_empty() || self.is_telling.swap(true, Ordering::SeqCst) {
+                    std::mem::forget(telling);
                     return;
                 }
                 continue;
@@ -127,6 +129,15 @@ impl Wake {
                 }
             });
         }
+    }
+}
+
+/// A task that tells others. If it is dropped before its end, with its runtime, the next word begins another.
+struct Telling<'w>(&'w AtomicBool);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
     }
 }
 

@@ -1,7 +1,6 @@
 -- What ends jobs and lets lanes go on.
 
 -- Lets lanes go on whose head has just ended, or that have lost another member; their rows are held by the caller.
--- `promote` says of each whether it was the head.
 CREATE OR REPLACE FUNCTION acta._leave_lanes(of_ns integer, left_lanes bigint[], now_ms bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -31,7 +30,7 @@ BEGIN
     DELETE FROM acta.lanes l WHERE l.lane = ANY (left_lanes) AND l.live = 0 AND NOT l.paused;
 END $$;
 
--- Keeps the exception, and takes away the wait, of a job; whether it has details is for the caller to keep.
+-- Keeps the exception of a job; whether it has details is for the caller to keep.
 CREATE OR REPLACE FUNCTION acta._keep_exception(of_job bigint, told text) RETURNS void
 LANGUAGE sql AS $$
     INSERT INTO acta.details AS d (job, exception) VALUES (of_job, told)

@@ -59,7 +59,7 @@ BEGIN
     IF bound IS NULL THEN
         RETURN;
     END IF;
-    UPDATE acta.tide SET safe = greatest(safe, bound), number = last_given, running = runs;
+    UPDATE acta.tide SET number = last_given, running = runs;
     UPDATE acta.lines l SET floor = f.floor
     FROM (SELECT o.ns, o.priority, least(bound + 1, coalesce((
               SELECT s.place FROM acta.standing s

@@ -161,11 +161,10 @@ CREATE TABLE acta.lines (
 -- How far floors may go: no enqueue that was running when `number` was read is running any more once none of `running` is.
 CREATE TABLE acta.tide (
     one     boolean PRIMARY KEY CHECK (one),
-    safe    bigint NOT NULL,
     number  bigint NOT NULL,
     running text[] NOT NULL
 );
-INSERT INTO acta.tide (one, safe, number, running) VALUES (true, 0, 0, '{}');
+INSERT INTO acta.tide (one, number, running) VALUES (true, 0, '{}');
 
 -- What few jobs have.
 CREATE TABLE acta.details (
