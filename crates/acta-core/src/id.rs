@@ -19,9 +19,6 @@ use crate::random::Random;
 pub struct JobId(Arc<str>);
 
 impl JobId {
-    /// How many random parts an id may have: four digits in base 36.
-    pub const SALTS: u64 = 36_u64.pow(4);
-
     /// Checks a text from outside: `[A-Za-z0-9._-]{1,200}`, no dot first.
     pub fn new(text: &str) -> Result<Self, Error> {
         let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
@@ -45,6 +42,13 @@ impl JobId {
         push_stamp(&mut text, now, random);
         push_base36(&mut text, row, 1);
         Self(text.into())
+    }
+
+    /// The four random digits that a random number makes.
+    pub fn salt(word: u64) -> String {
+        let mut text = String::with_capacity(4);
+        push_base36(&mut text, word % 36_u64.pow(4), 4);
+        text
     }
 
     /// The row number that an id made by [`JobId::of_row`] carries. A foreign id may carry one by chance:
@@ -75,7 +79,7 @@ pub fn run_id(queue: &Name, now: Timestamp, random: &mut dyn Random) -> String {
 fn push_stamp(text: &mut String, now: Timestamp, random: &mut dyn Random) {
     push_base36(text, now.as_millis().unsigned_abs(), 1);
     text.push('-');
-    push_base36(text, random.next_u64() % JobId::SALTS, 4);
+    text.push_str(&JobId::salt(random.next_u64()));
 }
 
 fn push_base36(text: &mut String, mut number: u64, width: usize) {

@@ -4,7 +4,7 @@ use acta_core::history::Entry;
 use acta_core::store::{
     Action, Claim, ClaimAnswer, ClaimOutcome, Define, Hold, Operated, Operation, Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, Job, JobId, Name, Namespace, Result, Rules, Seeded, Span, Timestamp};
+use acta_core::{Clock, Error, JobId, Name, Namespace, Result, Rules, Seeded, Span, Timestamp};
 use tokio::runtime::Handle;
 
 use super::PostgresStore;
@@ -262,7 +262,7 @@ fn take(session: &Session, claim: &Claim, names: Option<&[&str]>, given: Option<
             given => INT8,
         ],
     )?;
-    let jobs = rows.iter().map(|row| codec::job(row, 0)).collect::<Result<Vec<Job>>>()?;
+    let jobs = codec::claimed(&rows, &claim.robot)?;
     if let (Some(expected), Some(first)) = (&claim.expect, jobs.first())
         && first.identity.id != *expected
     {

@@ -15,7 +15,6 @@ use super::PostgresStore;
 use super::cells::millis;
 use super::codec::{self, get};
 use super::connection::Param;
-use super::drawn::salt;
 use super::session::{column, count_of, params, statement, written};
 
 /// How often a heartbeat asks again for a job whose row is being changed, and how long it waits before.
@@ -26,7 +25,7 @@ impl PostgresStore {
     pub(super) async fn enqueue_jobs(&self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
         let jobs = &enqueue.jobs;
         let mut drawn = self.words().await;
-        let salts: Option<Vec<i32>> = drawn.peek(jobs.len(), salt);
+        let salts: Option<Vec<String>> = drawn.peek(jobs.len(), JobId::salt);
         let payloads: Vec<&str> = jobs.iter().map(|job| job.payload.as_str()).collect();
         let label = |label: &'_ Option<Label>| -> Option<String> { label.as_ref().map(ToString::to_string) };
         let backoffs = column(jobs, |job: &NewJob| job.backoff.as_ref().and_then(|backoff| written(backoff).ok()));
@@ -47,7 +46,7 @@ impl PostgresStore {
             column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
             column(jobs, |job| job.retryable) => BOOL_ARRAY,
             backoffs => TEXT_ARRAY,
-            salts => INT4_ARRAY,
+            salts => TEXT_ARRAY,
             self.given_now() => INT8,
         ];
         let call = (statement!("enqueue"), params);
@@ -92,7 +91,7 @@ impl PostgresStore {
                 ],
             )
             .await?;
-        answer_of(&rows, 0)
+        Ok(answer(codec::claimed(&rows, &claim.robot)?))
     }
 
     pub(super) async fn settle_wave(&self, wave: &Wave) -> Result<Vec<Result<SettleAnswer>>> {
@@ -167,14 +166,12 @@ impl PostgresStore {
             )
             .await?;
         // The answers to the wave come first; there are none where all of it were plain successes, and done.
-        let is_job = |row: &Row| get::<Option<i64>>(row, EXCHANGED).map(|job| job.is_some());
         let (answers, jobs) = match rows.split_first() {
-            Some((first, jobs)) if !is_job(first)? => (side_by_side(first)?, jobs),
+            Some((first, jobs)) if !codec::is_claimed(first)? => (side_by_side(first)?, jobs),
             _ => ((0..told.asked.len()).map(|_| Settled::succeeded()).collect(), &rows[..]),
         };
         drawn.take(answers.iter().filter(|answer| answer.drew).count());
-        let jobs = jobs.iter().map(|row| codec::job(row, EXCHANGED)).collect::<Result<Vec<_>>>()?;
-        Ok((told.answers(answers)?, answer(jobs)))
+        Ok((told.answers(answers)?, answer(codec::claimed(jobs, &claim.robot)?)))
     }
 
     pub(super) async fn beat(&self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
@@ -238,20 +235,12 @@ fn given<T>(column: &[Option<T>]) -> Option<&[Option<T>]> {
     column.iter().any(Option::is_some).then_some(column)
 }
 
-/// How many columns of an exchange's answer are those of the wave.
-const EXCHANGED: usize = 6;
-
 fn most_of(claim: &Claim) -> i32 {
     i32::try_from(claim.count).unwrap_or(i32::MAX)
 }
 
 fn names_of(claim: &Claim) -> Option<Vec<&str>> {
     claim.names.as_ref().map(|names| names.iter().map(Name::as_str).collect())
-}
-
-/// The answer to a claim whose rows begin at column `from`.
-pub(super) fn answer_of(rows: &[Row], from: usize) -> Result<ClaimAnswer> {
-    Ok(answer(rows.iter().map(|row| codec::job(row, from)).collect::<Result<Vec<_>>>()?))
 }
 
 fn answer(jobs: Vec<acta_core::Job>) -> ClaimAnswer {

@@ -29,6 +29,7 @@ pub(super) struct Cells<'j> {
     prune_at: Option<i64>,
     settled: Option<i64>,
     settled_run_at: Option<i64>,
+    due_at: Option<i64>,
 }
 
 /// An instant as a database value.
@@ -59,6 +60,7 @@ impl<'j> Cells<'j> {
             prune_at: millis(standing.prune_at),
             settled: standing.settled.map(codec::packed),
             settled_run_at: millis(standing.settled.and_then(|settled| settled.run_at)),
+            due_at: millis(standing.due_at()),
         }
     }
 
@@ -86,6 +88,7 @@ impl<'j> Cells<'j> {
         add(&self.prune_at, Type::INT8);
         add(&self.settled, Type::INT8);
         add(&self.settled_run_at, Type::INT8);
+        add(&self.due_at, Type::INT8);
         all
     }
 }

@@ -1,5 +1,7 @@
 //! Rows of the database to values of the rules, and back.
 
+use std::cmp::Reverse;
+
 use acta_core::history::Entry;
 use acta_core::job::{KeyHold, LaneNumber, Settled, Tally};
 use acta_core::rows::{KeyRecord, Lane};
@@ -84,8 +86,6 @@ pub(super) fn packed(settled: Settled) -> i64 {
 /// Row number and standing, from the first columns of `acta.whole` on.
 pub(super) fn row_and_standing(row: &Row, from: usize) -> Result<(u64, Standing)> {
     let at = |offset: usize| from + offset;
-    let flags: i16 = get(row, at(5))?;
-    let is = |bit: i16| flags & bit != 0;
     let settled = match get::<Option<i64>>(row, at(19))? {
         Some(packed) => Some(Settled {
             mark: packed >> 4,
@@ -95,16 +95,11 @@ pub(super) fn row_and_standing(row: &Row, from: usize) -> Result<(u64, Standing)
         None => None,
     };
     let standing = Standing {
-        state: state_of(get(row, at(1))?)?,
         place: number(row, at(2))?,
-        priority: u8::try_from(get::<i16>(row, at(3))?).map_err(|fault| unfit(at(3), fault))?,
-        lane: get::<Option<i64>>(row, at(4))?.map(|number| LaneNumber(number.cast_unsigned())),
-        lane_paused: is(flag::LANE_PAUSED),
-        paused: is(flag::PAUSED),
-        cancel_requested: is(flag::CANCEL_REQUESTED),
+        priority: priority(row, at(3))?,
+        lane: lane_number(row, at(4))?,
         attempts: small(row, at(6))?,
         max_attempts: small(row, at(7))?,
-        retryable: !is(flag::NOT_RETRYABLE),
         fence: number(row, at(8))?,
         lost_leases: small(row, at(9))?,
         run_at: instant(row, at(10))?,
@@ -116,16 +111,54 @@ pub(super) fn row_and_standing(row: &Row, from: usize) -> Result<(u64, Standing)
         finished_at: instant(row, at(16))?,
         retention: span(row, at(17))?,
         prune_at: instant(row, at(18))?,
-        business: is(flag::BUSINESS),
         settled,
+        ..flagged(state_of(get(row, at(1))?)?, get(row, at(5))?)
+    };
+    Ok((number(row, at(0))?, standing))
+}
+
+/// A standing of which nothing is known but its state and flags.
+fn flagged(state: State, flags: i16) -> Standing {
+    let is = |bit: i16| flags & bit != 0;
+    Standing {
+        state,
+        place: 0,
+        priority: 0,
+        lane: None,
+        lane_paused: is(flag::LANE_PAUSED),
+        paused: is(flag::PAUSED),
+        cancel_requested: is(flag::CANCEL_REQUESTED),
+        attempts: 0,
+        max_attempts: 0,
+        retryable: !is(flag::NOT_RETRYABLE),
+        fence: 0,
+        lost_leases: 0,
+        run_at: None,
+        expires_at: None,
+        wait_until: None,
+        lease_expires_at: None,
+        claimed_by: None,
+        claimed_at: None,
+        finished_at: None,
+        retention: None,
+        prune_at: None,
+        business: is(flag::BUSINESS),
         key_hold: match (is(flag::KEY_KEPT), is(flag::KEY_WHILE_LIVE)) {
             (true, _) => KeyHold::Kept,
             (false, true) => KeyHold::WhileLive,
             (false, false) => KeyHold::None,
         },
+        settled: None,
         has_detail: is(flag::HAS_DETAIL),
-    };
-    Ok((number(row, at(0))?, standing))
+    }
+}
+
+fn priority(row: &Row, column: usize) -> Result<u8> {
+    u8::try_from(get::<i16>(row, column)?).map_err(|fault| unfit(column, fault))
+}
+
+fn lane_number(row: &Row, column: usize) -> Result<Option<LaneNumber>> {
+    Ok(get::<Option<i64>>(row, column)?.map(|number| LaneNumber(number.cast_unsigned())))
 }
 
 /// The identity, in the columns of `acta.whole` that begin at `from`.
@@ -166,6 +199,60 @@ pub(super) fn job(row: &Row, from: usize) -> Result<Job> {
     let detail =
         if standing.has_detail { detail(row, from + STANDING_WIDTH + IDENTITY_WIDTH)? } else { Detail::default() };
     Ok(Job { row: number, identity, standing, detail })
+}
+
+/// How many columns of an exchange's answer are those of its wave.
+pub(super) const EXCHANGED: usize = 6;
+
+/// What a row of an exchange's answer is of: a claimed job, or the wave.
+pub(super) fn is_claimed(row: &Row) -> Result<bool> {
+    Ok(get::<Option<i64>>(row, EXCHANGED)?.is_some())
+}
+
+/// The jobs that an exchange has just claimed, in claim order. What every claim sets is not told again.
+pub(super) fn claimed(rows: &[Row], robot: &Label) -> Result<Vec<Job>> {
+    let mut jobs = rows.iter().map(|row| claimed_one(row, robot)).collect::<Result<Vec<Job>>>()?;
+    jobs.sort_unstable_by_key(|job| (Reverse(job.standing.priority), job.standing.place));
+    Ok(jobs)
+}
+
+fn claimed_one(row: &Row, robot: &Label) -> Result<Job> {
+    let at = |offset: usize| EXCHANGED + offset;
+    let standing = Standing {
+        place: number(row, at(1))?,
+        priority: priority(row, at(2))?,
+        lane: lane_number(row, at(3))?,
+        attempts: small(row, at(5))?,
+        max_attempts: small(row, at(6))?,
+        fence: number(row, at(7))?,
+        lost_leases: small(row, at(8))?,
+        run_at: instant(row, at(9))?,
+        expires_at: instant(row, at(10))?,
+        lease_expires_at: instant(row, at(11))?,
+        claimed_by: Some(robot.clone()),
+        claimed_at: instant(row, at(12))?,
+        retention: span(row, at(13))?,
+        ..flagged(State::Claimed, get(row, at(4))?)
+    };
+    let identity = identity(row, at(14))?;
+    let detail = match get::<Option<&str>>(row, at(23))? {
+        Some(told) => told_detail(told).map_err(|fault| unfit(at(23), fault))?,
+        None => Detail::default(),
+    };
+    Ok(Job { row: number(row, at(0))?, identity, standing, detail })
+}
+
+/// A detail as JSON: wait, progress, started, output, exception; those that are JSON themselves as text.
+fn told_detail(told: &str) -> serde_json::Result<Detail> {
+    type Told = (Option<String>, Option<String>, Option<i64>, Option<String>, Option<String>);
+    let (wait, progress, started_at, output, exception): Told = serde_json::from_str(told)?;
+    Ok(Detail {
+        wait: wait.map(Name::trusted),
+        progress,
+        started_at: started_at.map(Timestamp::from_millis),
+        output: output.map(Json::trusted),
+        exception: exception.as_deref().map(serde_json::from_str).transpose()?,
+    })
 }
 
 /// An entry of the record: job, `at`, kind, lane, fence, actor, reason, `run_at`, exception.

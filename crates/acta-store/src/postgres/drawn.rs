@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use acta_core::{JobId, Random};
+use acta_core::Random;
 use tokio::sync::MutexGuard;
 
 /// Numbers of a source that were drawn, and perhaps not used yet.
@@ -44,9 +44,4 @@ impl Words<'_> {
             drawn.kept.drain(..count);
         }
     }
-}
-
-/// The random part of an id that a number makes.
-pub(super) fn salt(word: u64) -> i32 {
-    i32::try_from(word % JobId::SALTS).unwrap_or_default()
 }

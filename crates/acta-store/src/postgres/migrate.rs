@@ -16,8 +16,10 @@ pub struct Migration {
 }
 
 /// Append only: a migration that was released is never changed.
-static MIGRATIONS: [Migration; 1] =
-    [Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") }];
+static MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
+    Migration { version: 2, name: "lean_standing", sql: include_str!("sql/migrations/0002_lean_standing.sql") },
+];
 
 /// The functions, all of which are made anew behind every migration.
 const FUNCTIONS: [&str; 11] = [

@@ -1,1 +1,1 @@
-SELECT c.* FROM acta._claim($1, $2, $3, $4, $5, $6, $7) c
+SELECT e.* FROM acta._exchange($1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, $2, $3, $4, $5, $6, $7) e

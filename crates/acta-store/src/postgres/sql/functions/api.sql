@@ -192,7 +192,9 @@ BEGIN
     RETURN QUERY
     SELECT c.id, c.fence, c.payload::json, c.name, c.lane, c.attempts, c.max_attempts, _instant(c.lease_expires_at),
            _instant(c.created_at), c.key
-    FROM _claim(queue, worker, claim.count, _interval_ms(lease), names, false, NULL) c;
+    FROM _exchange(queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, worker, claim.count, _interval_ms(lease), names,
+                   false, NULL) c
+    ORDER BY c.priority DESC, c.place;
 END $$;
 COMMENT ON FUNCTION acta.claim(text, text, integer, interval, text[])
 IS 'Hands out up to `count` jobs, each under a fence that its holder shows from then on.';

@@ -43,7 +43,7 @@ BEGIN
                 PERFORM acta._end(s, 7, true, '{"kind":"system","message":"lease lost 6 times","code":"lease-lost"}', now_ms);
             ELSE
                 PERFORM acta._note(s.ns, s.job, now_ms, 'lease-lost', s.fence, s.claimed_by);
-                UPDATE acta.standing d SET state = 1, lease_expires_at = NULL, lost_leases = d.lost_leases + 1
+                UPDATE acta.standing d SET state = 1, lease_expires_at = NULL, due_at = NULL, lost_leases = d.lost_leases + 1
                 WHERE d.job = s.job;
                 PERFORM acta._count(s.ns, now_ms, s.state, -1, 1, 1);
             END IF;
@@ -56,11 +56,13 @@ BEGIN
             END IF;
             still_has := acta._tidy_details(s.job);
             UPDATE acta.standing d
-            SET state = 1, wait_until = NULL, flags = d.flags & ~(32 | 256) | CASE WHEN still_has THEN 32 ELSE 0 END
+            SET state = 1, wait_until = NULL, due_at = NULL, flags = d.flags & ~(32 | 256) | CASE WHEN still_has THEN 32 ELSE 0 END
             WHERE d.job = s.job;
             PERFORM acta._count(s.ns, now_ms, 5, -1, 1, 1);
         ELSIF s.state = 2 AND s.run_at <= now_ms THEN
-            UPDATE acta.standing d SET state = 1, flags = d.flags & ~256 WHERE d.job = s.job;
+            UPDATE acta.standing d
+            SET state = 1, flags = d.flags & ~256, due_at = CASE WHEN d.fence = 0 THEN d.expires_at END
+            WHERE d.job = s.job;
             PERFORM acta._count(s.ns, now_ms, 2, -1, 1, 1);
         ELSE
             CONTINUE;

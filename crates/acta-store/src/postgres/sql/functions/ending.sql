@@ -18,6 +18,7 @@ BEGIN
     ), promoted AS (
         UPDATE acta.standing s
         SET state = CASE WHEN s.run_at > now_ms THEN 2 ELSE 1 END,
+            due_at = least(CASE WHEN s.run_at > now_ms THEN s.run_at END, CASE WHEN s.fence = 0 THEN s.expires_at END),
             flags = s.flags | CASE WHEN n.paused THEN 2 ELSE 0 END
         FROM next n
         WHERE s.job = n.job
@@ -61,7 +62,7 @@ BEGIN
     PERFORM acta._keep_exception(s.job, told);
     SELECT coalesce(s.retention_ms, n.retention_ms, 2592000000) INTO kept_ms FROM acta.namespaces n WHERE n.ns = s.ns;
     UPDATE acta.standing t
-    SET state = to_state, lease_expires_at = NULL, finished_at = now_ms, prune_at = least(now_ms + kept_ms, 253402128000000),
+    SET state = to_state, lease_expires_at = NULL, due_at = NULL, finished_at = now_ms, prune_at = least(now_ms + kept_ms, 253402128000000),
         lane = NULL, arriving = NULL, lost_leases = t.lost_leases + CASE WHEN lost THEN 1 ELSE 0 END,
         -- Not paused, lane paused, cancel requested, business or fresh any more; but with details.
         flags = t.flags & ~(1 | 2 | 4 | 16 | 256) | 32

@@ -23,6 +23,7 @@ BEGIN
         UPDATE acta.standing s
         SET place = p.place, lane = p.lane, arriving = NULL,
             state = CASE WHEN NOT p.is_head THEN 0 WHEN p.run_at > now_ms THEN 2 ELSE 1 END,
+            due_at = least(CASE WHEN p.is_head AND p.run_at > now_ms THEN p.run_at END, s.expires_at),
             flags = s.flags | CASE WHEN p.is_head AND p.paused THEN 2 ELSE 0 END
         FROM placed p
         WHERE s.job = p.job
@@ -180,6 +181,28 @@ BEGIN
     LEFT JOIN (SELECT g.lane, count(*) AS added FROM asked g GROUP BY g.lane) c ON c.lane = a.lane;
 END $$;
 
+-- The ids of new jobs. Salts are four random digits each; those that are not given are drawn.
+CREATE OR REPLACE FUNCTION acta._ids(stamp text, numbers bigint[], salts text[]) RETURNS text[]
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    digits constant text := '0123456789abcdefghijklmnopqrstuvwxyz';
+    -- Numbers of one call differ in their last digits, nearly always.
+    high constant bigint := numbers[1] / 1296;
+    before constant text := acta._base36(high);
+BEGIN
+    IF salts IS NULL THEN
+        salts := ARRAY(
+            SELECT substr(digits, r / 46656 + 1, 1) || substr(digits, r / 1296 % 36 + 1, 1)
+                   || substr(digits, r / 36 % 36 + 1, 1) || substr(digits, r % 36 + 1, 1)
+            FROM (SELECT floor(random() * 1679616)::integer AS r FROM generate_series(1, cardinality(numbers))) d);
+    END IF;
+    RETURN ARRAY(
+        SELECT stamp || i.salt || ltrim(CASE WHEN i.number / 1296 = high THEN before ELSE acta._base36(i.number / 1296) END
+                                        || substr(digits, (i.number % 1296)::integer / 36 + 1, 1)
+                                        || substr(digits, (i.number % 36)::integer + 1, 1), '0')
+        FROM (SELECT unnest(numbers) AS number, unnest(salts[1:cardinality(numbers)]) AS salt) i);
+END $$;
+
 -- Adds jobs, all or none; one answer each, in order. The arrays stand side by side, one element a job; one that no job has
 -- anything in may be null. `own` says that the caller's transaction ends with this call: then lanes are joined at once,
 -- otherwise the jobs of a lane arrive, and join it with the next call that works on it.
@@ -188,7 +211,7 @@ END $$;
 CREATE OR REPLACE FUNCTION acta._enqueue(
     queue text, own boolean, payloads text[], names text[], lanes text[], priorities smallint[], run_ats bigint[],
     expiries bigint[], leases bigint[], keys text[], dedup_keys text[], while_live boolean[], budgets integer[],
-    retryables boolean[], backoffs text[], salts integer[], now_ms bigint
+    retryables boolean[], backoffs text[], salts text[], now_ms bigint
 ) RETURNS TABLE (id text, created boolean, state smallint, payload_differs boolean)
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -205,6 +228,10 @@ DECLARE
     -- Most calls name one definition, or none: then it is looked up once.
     is_uniform boolean := has_names AND names[1] = ALL (names);
     only_one acta.names;
+    -- Nothing is said of any job but its name and payload, and the definition puts it in no lane: all of them begin alike.
+    is_plain boolean := asked > 0 AND (is_uniform OR NOT has_names)
+        AND num_nonnulls(lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, retryables,
+                         backoffs) = 0;
     look record;
     name_numbers integer[];
     retentions bigint[];
@@ -219,11 +246,14 @@ DECLARE
 BEGIN
     PERFORM _begin(own);
     -- Names first: they are what every other call looks at, too. One that is known as it is written needs no further check.
-    SELECT n AS space, d AS definition INTO look
+    SELECT n AS space, d AS definition,
+           EXISTS (SELECT 1 FROM lines l WHERE l.ns = n.ns AND l.priority = coalesce(d.priority, 50)) AS has_line
+    INTO look
     FROM namespaces n LEFT JOIN names d ON is_uniform AND d.name = names[1]
     WHERE n.path = queue;
     space := look.space;
     only_one := look.definition;
+    look.has_line := coalesce(look.has_line, false);
     IF space.ns IS NULL THEN
         space := _ensure_namespace(queue);
     END IF;
@@ -241,6 +271,7 @@ BEGIN
     END IF;
     IF is_uniform THEN
         IF only_one.lane IS NOT NULL THEN
+            is_plain := false;
             lanes := ARRAY(SELECT coalesce(i.lane, only_one.lane)
                            FROM unnest(payloads, lanes) WITH ORDINALITY i (payload, lane, nth) ORDER BY i.nth);
         END IF;
@@ -289,32 +320,36 @@ BEGIN
         END IF;
     END IF;
     now_ms := _now(now_ms);
-    -- A new array each, so that one row's number is known to all statements; drawn in the order of the jobs.
-    numbers := ARRAY(SELECT nextval('acta.numbers') FROM generate_series(1, array_length(payloads, 1)));
+    -- Drawn in the order of the jobs. A new array each, so that one row's number is known to all statements.
+    numbers := ARRAY(SELECT nextval('acta.numbers') FROM generate_series(1, cardinality(payloads)));
     stamp := regexp_replace(queue, '^.*/', '') || '-item-' || _base36(now_ms) || '-';
-    ids := ARRAY(
-        SELECT stamp || substr(d.igits, i.salt / 46656 % 36 + 1, 1) || substr(d.igits, i.salt / 1296 % 36 + 1, 1)
-               || substr(d.igits, i.salt / 36 % 36 + 1, 1) || substr(d.igits, i.salt % 36 + 1, 1)
-               || CASE WHEN i.number >= 2176782336 THEN _base36(i.number) ELSE ltrim(
-                  substr(d.igits, (i.number / 60466176)::integer + 1, 1)
-                  || substr(d.igits, (i.number / 1679616 % 36)::integer + 1, 1)
-                  || substr(d.igits, (i.number / 46656 % 36)::integer + 1, 1)
-                  || substr(d.igits, (i.number / 1296 % 36)::integer + 1, 1)
-                  || substr(d.igits, (i.number / 36 % 36)::integer + 1, 1)
-                  || substr(d.igits, (i.number % 36)::integer + 1, 1), '0') END
-        FROM (SELECT u.number, coalesce(u.salt, floor(random() * 1679616)::integer) AS salt, u.nth
-              FROM unnest(numbers, salts[1:cardinality(numbers)]) WITH ORDINALITY u (number, salt, nth)) i,
-             (SELECT '0123456789abcdefghijklmnopqrstuvwxyz' AS igits OFFSET 0) d
-        ORDER BY i.nth);
+    ids := _ids(stamp, numbers, salts);
+    IF is_plain THEN
+        INSERT INTO jobs (job, created_at, ns, id, name, backoff, payload)
+        SELECT unnest(numbers), now_ms, space.ns, unnest(ids), only_one.name, only_one.backoff, unnest(payloads);
+        INSERT INTO standing (job, place, id_digest, retention_ms, ns, name, max_attempts, state, priority, flags)
+        SELECT i.number, i.number, hashtextextended(i.id, 0), only_one.retention_ms, space.ns, coalesce(only_one.number, 0),
+               coalesce(only_one.max_attempts, attempts_of), 1, coalesce(only_one.priority, 50),
+               CASE WHEN coalesce(only_one.retryable, true) THEN 0 ELSE 8 END | CASE WHEN own THEN 256 ELSE 0 END
+        FROM (SELECT unnest(numbers) AS number, unnest(ids) AS id) i;
+        INSERT INTO changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, asked]);
+        IF own AND NOT look.has_line THEN
+            INSERT INTO lines (ns, priority, floor) VALUES (space.ns, coalesce(only_one.priority, 50), 0)
+            ON CONFLICT DO NOTHING;
+        END IF;
+        RETURN QUERY SELECT unnest(ids), true, 1::smallint, false;
+        RETURN;
+    END IF;
     INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, payload)
     SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key,
            coalesce(i.backoff, only_one.backoff), i.payload
     FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, payloads)
          i (job, lease, id, name, lane, key, dedup_key, backoff, payload);
     WITH added AS (
-        INSERT INTO standing (job, place, lane, run_at, expires_at, retention_ms, ns, name, max_attempts, state, priority,
-                              flags, arriving)
-        SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at, coalesce(i.retention, only_one.retention_ms), space.ns,
+        INSERT INTO standing (job, place, id_digest, lane, run_at, expires_at, due_at, retention_ms, ns, name, max_attempts,
+                              state, priority, flags, arriving)
+        SELECT i.job, i.job, hashtextextended(i.id, 0), i.lane_number, i.run_at, i.expires_at,
+               least(CASE WHEN s.state = 2 THEN i.run_at END, i.expires_at), coalesce(i.retention, only_one.retention_ms), space.ns,
                coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, attempts_of),
                s.state, coalesce(i.priority, only_one.priority, 50),
                CASE WHEN coalesce(i.retryable, only_one.retryable, true) THEN 0 ELSE 8 END
@@ -322,9 +357,9 @@ BEGIN
                | CASE WHEN i.is_paused AND s.state <> 0 THEN 2 ELSE 0 END
                | CASE WHEN own AND s.state = 1 THEN 256 ELSE 0 END,
                CASE WHEN NOT own THEN i.lane END
-        FROM unnest(numbers, lane_numbers, lane_pauses, states, run_ats, expiries, retentions, name_numbers, budgets,
+        FROM unnest(numbers, ids, lane_numbers, lane_pauses, states, run_ats, expiries, retentions, name_numbers, budgets,
                     priorities, retryables, dedup_keys, while_live, lanes)
-             i (job, lane_number, is_paused, state, run_at, expires_at, retention, number, budget, priority, retryable,
+             i (job, id, lane_number, is_paused, state, run_at, expires_at, retention, number, budget, priority, retryable,
                 dedup_key, is_while_live, lane)
         CROSS JOIN LATERAL (
             SELECT coalesce(i.state, CASE WHEN i.run_at > now_ms THEN 2 ELSE 1 END::smallint) AS state) s

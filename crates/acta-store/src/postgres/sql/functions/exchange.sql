@@ -9,12 +9,10 @@ CREATE OR REPLACE FUNCTION acta._exchange(
     now_ms bigint
 ) RETURNS TABLE (
     faults text[], states smallint[], run_ats bigint[], fences_now bigint[], holders text[], drew boolean[],
-    job bigint, state smallint, place bigint, priority smallint, lane_number bigint, flags smallint, attempts integer,
-    max_attempts integer, fence bigint, lost_leases integer, run_at bigint, expires_at bigint, wait_until bigint,
-    lease_expires_at bigint, claimed_by text, claimed_at bigint, finished_at bigint, retention_ms bigint, prune_at bigint,
-    settled bigint, settled_run_at bigint, id text, name text, lane text, key text, dedup_key text, payload text,
-    created_at bigint, backoff text, lease_ms bigint, wait text, progress text, started_at bigint, output text,
-    exception text, ns integer
+    job bigint, place bigint, priority smallint, lane_number bigint, flags smallint, attempts integer, max_attempts integer,
+    fence bigint, lost_leases integer, run_at bigint, expires_at bigint, lease_expires_at bigint, claimed_at bigint,
+    retention_ms bigint, id text, name text, lane text, key text, dedup_key text, payload text, created_at bigint,
+    backoff text, lease_ms bigint, detail text
 )
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -28,6 +26,9 @@ DECLARE
     late tid[] := '{}';
     fresh tid[] := '{}';
     picked tid[];
+    taken integer;
+    queue_lease bigint;
+    last_instant constant bigint := 253402128000000;
     look_at bigint;
 BEGIN
     PERFORM acta._begin(true);
@@ -98,46 +99,25 @@ BEGIN
     IF picked = '{}' THEN
         RETURN;
     END IF;
+    queue_lease := coalesce(space.lease_ms, acta._lease_of(space.path));
+    -- As the rows come: whoever asked sorts them.
     RETURN QUERY
-    WITH taken AS (
-        UPDATE acta.standing s
-        SET state = 3, attempts = s.attempts + 1, fence = s.fence + 1, settled = NULL, settled_run_at = NULL,
-            claimed_by = robot, claimed_at = now_ms, flags = s.flags & ~256,
-            lease_expires_at = least(253402128000000, now_ms + coalesce(lease, j.lease_ms,
-                                     look.lease_is[array_position(look.lease_of, s.name)], space.lease_ms,
-                                     acta._lease_of(space.path)))
-        FROM acta.jobs j
-        WHERE s.ctid = ANY (picked) AND j.job = s.job
-        RETURNING s.job, s.state, s.place, s.priority, s.lane AS lane_number, s.flags, s.attempts, s.max_attempts, s.fence,
-                  s.lost_leases, s.run_at, s.expires_at, s.wait_until, s.lease_expires_at, s.claimed_by, s.claimed_at,
-                  s.finished_at, s.retention_ms, s.prune_at, s.settled, s.settled_run_at,
-                  j.id, j.name, j.lane, j.key, j.dedup_key, j.payload, j.created_at, j.backoff, j.lease_ms, s.ns
-    ), counted AS (
-        INSERT INTO acta.changes (ns, at, amounts)
-        SELECT space.ns, now_ms, ARRAY[0, -count(*), 0, count(*)] FROM taken HAVING count(*) > 0
-    )
-    SELECT NULL::text[], NULL::smallint[], NULL::bigint[], NULL::bigint[], NULL::text[], NULL::boolean[],
-           t.job, t.state, t.place, t.priority, t.lane_number, t.flags, t.attempts, t.max_attempts, t.fence,
-           t.lost_leases, t.run_at, t.expires_at, t.wait_until, t.lease_expires_at, t.claimed_by, t.claimed_at,
-           t.finished_at, t.retention_ms, t.prune_at, t.settled, t.settled_run_at,
-           t.id, t.name, t.lane, t.key, t.dedup_key, t.payload, t.created_at, t.backoff, t.lease_ms,
-           d.wait, d.progress, d.started_at, d.output, d.exception, t.ns
-    FROM taken t
-    -- Hardly any has details: the condition is asked before the index.
-    LEFT JOIN LATERAL (SELECT * FROM acta.details o WHERE o.job = t.job AND t.flags & 32 <> 0) d ON t.flags & 32 <> 0
-    ORDER BY t.priority DESC, t.place;
+    UPDATE acta.standing s
+    SET state = 3, attempts = s.attempts + 1, fence = s.fence + 1, settled = NULL, settled_run_at = NULL,
+        claimed_by = robot, claimed_at = now_ms, flags = s.flags & ~256,
+        lease_expires_at = least(last_instant, now_ms + coalesce(lease, j.lease_ms,
+                                 look.lease_is[array_position(look.lease_of, s.name)], queue_lease)),
+        due_at = least(last_instant, now_ms + coalesce(lease, j.lease_ms,
+                       look.lease_is[array_position(look.lease_of, s.name)], queue_lease))
+    FROM acta.jobs j
+    WHERE s.ctid = ANY (picked) AND j.job = s.job
+    RETURNING NULL::text[], NULL::smallint[], NULL::bigint[], NULL::bigint[], NULL::text[], NULL::boolean[],
+              s.job, s.place, s.priority, s.lane, s.flags, s.attempts, s.max_attempts, s.fence, s.lost_leases, s.run_at,
+              s.expires_at, s.lease_expires_at, s.claimed_at, s.retention_ms, j.id, j.name, j.lane, j.key, j.dedup_key,
+              j.payload, j.created_at, j.backoff, j.lease_ms,
+              CASE WHEN s.flags & 32 <> 0 THEN (
+                  SELECT json_build_array(d.wait, d.progress, d.started_at, d.output, d.exception)::text
+                  FROM acta.details d WHERE d.job = s.job) END;
+    GET DIAGNOSTICS taken = ROW_COUNT;
+    INSERT INTO acta.changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, -taken, 0, taken]);
 END $$;
-
--- Takes up to `most` jobs of a queue; none where there is no such queue.
-CREATE OR REPLACE FUNCTION acta._claim(queue text, robot text, most integer, lease bigint, names text[], is_first boolean,
-                                       now_ms bigint)
-RETURNS SETOF acta.whole
-LANGUAGE sql AS $$
-    SELECT e.job, e.state, e.place, e.priority, e.lane_number, e.flags, e.attempts, e.max_attempts, e.fence,
-           e.lost_leases, e.run_at, e.expires_at, e.wait_until, e.lease_expires_at, e.claimed_by, e.claimed_at,
-           e.finished_at, e.retention_ms, e.prune_at, e.settled, e.settled_run_at,
-           e.id, e.name, e.lane, e.key, e.dedup_key, e.payload, e.created_at, e.backoff, e.lease_ms,
-           e.wait, e.progress, e.started_at, e.output, e.exception, e.ns
-    FROM acta._exchange(queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, robot, most, lease, names, is_first,
-                        now_ms) e
-$$;

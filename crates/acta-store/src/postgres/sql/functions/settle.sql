@@ -146,6 +146,7 @@ BEGIN
         attempts = t.attempts - CASE WHEN gives_back AND t.attempts > 0 THEN 1 ELSE 0 END,
         run_at = CASE WHEN sets_run_at THEN new_run_at ELSE t.run_at END,
         wait_until = CASE WHEN to_state = 5 THEN new_wait ELSE t.wait_until END,
+        due_at = _settle_one.run_at,
         settled = mark << 4 | to_state, settled_run_at = _settle_one.run_at,
         finished_at = CASE WHEN to_state >= 6 THEN now_ms END,
         prune_at = CASE WHEN to_state >= 6
@@ -228,26 +229,21 @@ BEGIN
     END IF;
     -- Nothing but plain successes, of jobs whose ends touch no lane, key or details (which a live job keeps, or has not, for good):
     -- one statement. Anything else has to be held first, before any row is.
-    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND wave_size = (
-        SELECT count(*) FROM unnest(rows) i (job) JOIN acta.standing s ON s.job = i.job
-        WHERE s.lane IS NULL AND s.flags & (32 | 128) = 0)
+    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND NOT EXISTS (
+        SELECT 1 FROM acta.standing s WHERE s.job = ANY (rows) AND (s.lane IS NOT NULL OR s.flags & (32 | 128) <> 0))
     THEN
         now_ms := acta._now(now_ms);
-        WITH ended AS (
-            UPDATE acta.standing s
-            SET state = 6, lease_expires_at = NULL, lost_leases = 0, finished_at = now_ms,
-                prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
-                settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
-            FROM (SELECT i.job, i.id, i.fence FROM unnest(rows, ids, fences) i (job, id, fence) ORDER BY i.job) i
-            JOIN acta.jobs j ON j.job = i.job AND j.id = i.id
-            WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns AND s.lane IS NULL
-              AND s.flags & (32 | 128) = 0
-            RETURNING 1
-        ), counted AS (
-            INSERT INTO acta.changes (ns, at, amounts)
-            SELECT space.ns, now_ms, ARRAY[0, 0, 0, -count(*), 0, 0, count(*)] FROM ended HAVING count(*) > 0
-        )
-        SELECT count(*) INTO last FROM ended;
+        UPDATE acta.standing s
+        SET state = 6, lease_expires_at = NULL, due_at = NULL, lost_leases = 0, finished_at = now_ms,
+            prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
+            settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
+        FROM (SELECT unnest(rows) AS job, unnest(ids) AS id, unnest(fences) AS fence ORDER BY 1) i
+        WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns
+          AND s.id_digest = hashtextextended(i.id, 0);
+        GET DIAGNOSTICS last = ROW_COUNT;
+        IF last > 0 THEN
+            INSERT INTO acta.changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, 0, 0, -last, 0, 0, last]);
+        END IF;
         IF last = wave_size THEN
             RETURN;
         END IF;
@@ -298,7 +294,7 @@ BEGIN
             END LOOP;
             WITH ended AS (
                 UPDATE acta.standing s
-                SET state = 6, lease_expires_at = NULL, lost_leases = 0, finished_at = now_ms, lane = NULL,
+                SET state = 6, lease_expires_at = NULL, due_at = NULL, lost_leases = 0, finished_at = now_ms, lane = NULL,
                     prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
                     settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
                 FROM (SELECT i.nth, i.job, i.fence, o.lane
@@ -424,7 +420,7 @@ BEGIN
         LEFT JOIN names n ON n.name = j.name
     ), beaten AS (
         -- Never shortened by its own holder.
-        UPDATE standing s SET lease_expires_at = b.until
+        UPDATE standing s SET lease_expires_at = b.until, due_at = b.until
         FROM (SELECT g.job, max(g.until) AS until FROM judged g WHERE g.fault IS NULL GROUP BY g.job) b
         WHERE s.job = b.job AND s.lease_expires_at < b.until
     )
