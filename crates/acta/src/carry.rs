@@ -112,6 +112,8 @@ async fn carry(mut round: Round, store: Arc<dyn Store>) {
             return;
         }
         deliver(&*store, &round.namespace, letters).await;
+        // Those who were just answered may have the next one at hand: it goes with what has gathered meanwhile.
+        tokio::task::yield_now().await;
     }
 }
 

@@ -83,17 +83,26 @@ impl PostgresStore {
     /// A claim that wants a trace, or one certain job: in one transaction with what it looks at.
     pub(super) async fn claim_closely(&self, claim: Claim) -> Result<ClaimAnswer> {
         let clock = self.clock.clone();
-        self.write(move |session| claim_in(session, clock.as_deref(), &claim)).await
+        self.write(move |session| claim_in(session, clock.as_deref(), &claim, true)).await
     }
 
-    /// The same behind a wave. Who looks that closely is a person, not a worker in a hurry: they are two commits.
+    /// The same behind a wave.
     pub(super) async fn exchange_closely(
         &self,
         wave: &Wave,
         claim: &Claim,
     ) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
-        let settled = self.settle_wave(wave).await?;
-        Ok((settled, self.claim_closely(claim.clone()).await?))
+        let mut drawn = self.words().await;
+        let words = drawn.peek(wave.settlements.len(), u64::cast_signed);
+        let (clock, wave, claim) = (self.clock.clone(), wave.clone(), claim.clone());
+        let both = self.write(move |session| {
+            let now = clock.as_ref().map(|clock| clock.now().as_millis());
+            let settled = Self::settle_in(session, &wave, words, now)?;
+            Ok((settled, claim_in(session, clock.as_deref(), &claim, false)?))
+        });
+        let ((settled, drew), answer) = both.await?;
+        drawn.take(drew);
+        Ok((settled, answer))
     }
 
     /// Adds to an answer of nothing why there is nothing, where that was asked for.
@@ -173,7 +182,7 @@ impl PostgresStore {
     }
 
     pub(super) async fn bring_in(&self, namespace: &Namespace) -> Result<usize> {
-        let params = params![namespace.to_string() => TEXT, self.given_now() => INT8];
+        let params = params![namespace.to_string() => TEXT, true => BOOL, self.given_now() => INT8];
         let rows = self.db.all(None, statement!("bring_in"), params).await?;
         let changed: Vec<i64> = rows.first().map_or(Ok(Vec::new()), |row| get(row, 0))?;
         // Whoever looks after a queue looks after the ledger, too.
@@ -215,8 +224,9 @@ impl PostgresStore {
     }
 }
 
-/// A claim that asks for reasons, a trace, or one certain job.
-fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim) -> Result<ClaimAnswer> {
+/// A claim that asks for reasons, a trace, or one certain job. `is_first` says that the transaction holds no row yet, so that it may
+/// wait for the lanes of what has arrived.
+fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim, is_first: bool) -> Result<ClaimAnswer> {
     let path = claim.namespace.to_string();
     if session.namespace(&claim.namespace)?.is_none() {
         return Ok(ClaimAnswer::no_such_queue(claim));
@@ -224,7 +234,7 @@ fn claim_in(session: &Session, clock: Option<&dyn Clock>, claim: &Claim) -> Resu
     let names: Option<Vec<&str>> = claim.names.as_ref().map(|names| names.iter().map(Name::as_str).collect());
     session.all(statement!("numbers"), params![names => TEXT_ARRAY])?;
     let given = clock.map(|clock| clock.now().as_millis());
-    let row = session.one(statement!("bring_in"), params![path => TEXT, given => INT8])?;
+    let row = session.one(statement!("bring_in"), params![path => TEXT, is_first => BOOL, given => INT8])?;
     let changed: Vec<i64> = get(&row, 0)?;
     let changed: Vec<u64> = changed.into_iter().map(i64::cast_unsigned).collect();
     let brought_in = with_rules(session, clock, &claim.namespace, |rules| rules.states(&changed))?.unwrap_or_default();

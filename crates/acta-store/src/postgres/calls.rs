@@ -15,7 +15,7 @@ use super::PostgresStore;
 use super::cells::millis;
 use super::codec::{self, get};
 use super::connection::Param;
-use super::session::{column, count_of, params, statement, written};
+use super::session::{Session, column, count_of, params, statement, written};
 
 /// How often a heartbeat asks again for a job whose row is being changed, and how long it waits before.
 const BUSY_TRIES: usize = 400;
@@ -25,7 +25,7 @@ impl PostgresStore {
     pub(super) async fn enqueue_jobs(&self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
         let jobs = &enqueue.jobs;
         let mut drawn = self.words().await;
-        let salts: Option<Vec<String>> = drawn.peek(jobs.len(), JobId::salt);
+        let salts = drawn.peek(jobs.len(), JobId::salt).unwrap_or_else(|| self.salts(jobs.len()));
         let payloads: Vec<&str> = jobs.iter().map(|job| job.payload.as_str()).collect();
         let label = |label: &'_ Option<Label>| -> Option<String> { label.as_ref().map(ToString::to_string) };
         let backoffs = column(jobs, |job: &NewJob| job.backoff.as_ref().and_then(|backoff| written(backoff).ok()));
@@ -96,41 +96,26 @@ impl PostgresStore {
 
     pub(super) async fn settle_wave(&self, wave: &Wave) -> Result<Vec<Result<SettleAnswer>>> {
         let mut drawn = self.words().await;
-        let told = Told::of(&wave.settlements);
-        let words = drawn.peek(told.asked.len(), u64::cast_signed);
-        let rows = self
-            .db
-            .all(
-                Some(wave.namespace.family()),
-                statement!("settle"),
-                params![
-                    wave.namespace.to_string() => TEXT,
-                    told.rows => INT8_ARRAY,
-                    told.ids => TEXT_ARRAY,
-                    told.fences => INT8_ARRAY,
-                    given(&told.robots) => TEXT_ARRAY,
-                    told.outcomes => INT2_ARRAY,
-                    told.marks => INT8_ARRAY,
-                    given(&told.texts) => TEXT_ARRAY,
-                    given(&told.instants) => INT8_ARRAY,
-                    words => INT8_ARRAY,
-                    self.given_now() => INT8,
-                ],
-            )
-            .await?;
-        let mut answers = Vec::with_capacity(rows.len());
-        for row in &rows {
-            answers.push(Settled {
-                fault: get(row, 0)?,
-                state: get(row, 1)?,
-                run_at: get(row, 2)?,
-                fence: get(row, 3)?,
-                holder: get(row, 4)?,
-                drew: get(row, 5)?,
-            });
-        }
-        drawn.take(answers.iter().filter(|answer| answer.drew).count());
-        told.answers(answers)
+        let told = Told::of(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
+        let family = Some(wave.namespace.family());
+        let now = self.given_now();
+        let rows = self.db.all(family, statement!("settle"), &told.params(params![now => INT8, false => BOOL])).await?;
+        let said = settled(&rows)?;
+        drawn.take(said.drew);
+        told.answers(said)
+    }
+
+    /// The same as the first call of a transaction, which a claim follows: what has arrived is admitted. The answers, and how many random numbers were used.
+    pub(super) fn settle_in(
+        session: &Session,
+        wave: &Wave,
+        words: Option<Vec<i64>>,
+        now: Option<i64>,
+    ) -> Result<(Vec<Result<SettleAnswer>>, usize)> {
+        let told = Told::of(wave, words);
+        let said = settled(&session.all(statement!("settle"), &told.params(params![now => INT8, true => BOOL]))?)?;
+        let drew = said.drew;
+        Ok((told.answers(said)?, drew))
     }
 
     pub(super) async fn exchange_wave(
@@ -139,39 +124,28 @@ impl PostgresStore {
         claim: &Claim,
     ) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
         let mut drawn = self.words().await;
-        let told = Told::of(&wave.settlements);
-        let words = drawn.peek(told.asked.len(), u64::cast_signed);
+        let told = Told::of(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
         let rows = self
             .db
             .all(
                 Some(wave.namespace.family()),
                 statement!("exchange"),
-                params![
-                    wave.namespace.to_string() => TEXT,
-                    told.rows => INT8_ARRAY,
-                    told.ids => TEXT_ARRAY,
-                    told.fences => INT8_ARRAY,
-                    given(&told.robots) => TEXT_ARRAY,
-                    told.outcomes => INT2_ARRAY,
-                    told.marks => INT8_ARRAY,
-                    given(&told.texts) => TEXT_ARRAY,
-                    given(&told.instants) => INT8_ARRAY,
-                    words => INT8_ARRAY,
+                &told.params(params![
                     claim.robot.as_str() => TEXT,
                     most_of(claim) => INT4,
                     claim.lease.map(Span::as_millis) => INT8,
                     names_of(claim) => TEXT_ARRAY,
                     self.given_now() => INT8,
-                ],
+                ]),
             )
             .await?;
         // The answers to the wave come first; there are none where all of it were plain successes, and done.
-        let (answers, jobs) = match rows.split_first() {
+        let (said, jobs) = match rows.split_first() {
             Some((first, jobs)) if !codec::is_claimed(first)? => (side_by_side(first)?, jobs),
-            _ => ((0..told.asked.len()).map(|_| Settled::succeeded()).collect(), &rows[..]),
+            _ => (Said::all_succeeded(told.asked.len()), &rows[..]),
         };
-        drawn.take(answers.iter().filter(|answer| answer.drew).count());
-        Ok((told.answers(answers)?, answer(codec::claimed(jobs, &claim.robot)?)))
+        drawn.take(said.drew);
+        Ok((told.answers(said)?, answer(codec::claimed(jobs, &claim.robot)?)))
     }
 
     pub(super) async fn beat(&self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
@@ -230,9 +204,11 @@ impl PostgresStore {
     }
 }
 
-/// A column of a wave, unless there is nothing in it: then the functions know at one look that nothing there is special.
-fn given<T>(column: &[Option<T>]) -> Option<&[Option<T>]> {
-    column.iter().any(Option::is_some).then_some(column)
+/// Puts a value behind those of the `before` settlements that came before it.
+fn give<T: Clone>(column: &mut Given<T>, before: usize, value: Option<T>) {
+    if value.is_some() || column.is_some() {
+        column.get_or_insert_with(|| vec![None; before]).push(value);
+    }
 }
 
 fn most_of(claim: &Claim) -> i32 {
@@ -250,41 +226,65 @@ fn answer(jobs: Vec<acta_core::Job>) -> ClaimAnswer {
 
 /// A wave, as the functions of the database are told of it.
 struct Told<'w> {
+    path: String,
     /// What is asked; a settlement that could never be carried out is refused here, and not sent.
     asked: Vec<(usize, &'w Settlement)>,
     refused: Vec<(usize, Error)>,
     rows: Vec<Option<i64>>,
     ids: Vec<&'w str>,
     fences: Vec<Option<i64>>,
-    robots: Vec<Option<&'w str>>,
+    robots: Given<&'w str>,
     outcomes: Vec<i16>,
     marks: Vec<i64>,
-    texts: Vec<Option<String>>,
-    instants: Vec<Option<i64>>,
+    texts: Given<String>,
+    instants: Given<i64>,
+    words: Option<Vec<i64>>,
 }
 
+/// A column that hardly any wave has anything in: then the functions know at one look that nothing there is special.
+type Given<T> = Option<Vec<Option<T>>>;
+
 impl<'w> Told<'w> {
-    fn of(settlements: &'w [Settlement]) -> Self {
-        let count = settlements.len();
+    fn of(wave: &'w Wave, words: Option<Vec<i64>>) -> Self {
+        let count = wave.settlements.len();
         let mut told = Self {
+            path: wave.namespace.to_string(),
             asked: Vec::with_capacity(count),
             refused: Vec::new(),
             rows: Vec::with_capacity(count),
             ids: Vec::with_capacity(count),
             fences: Vec::with_capacity(count),
-            robots: Vec::with_capacity(count),
+            robots: None,
             outcomes: Vec::with_capacity(count),
             marks: Vec::with_capacity(count),
-            texts: Vec::with_capacity(count),
-            instants: Vec::with_capacity(count),
+            texts: None,
+            instants: None,
+            words,
         };
-        for (index, settlement) in settlements.iter().enumerate() {
+        for (index, settlement) in wave.settlements.iter().enumerate() {
             match settlement.outcome.check() {
                 Err(fault) => told.refused.push((index, fault)),
                 Ok(()) => told.add(index, settlement),
             }
         }
         told
+    }
+
+    /// The parameters of a call that settles, and behind them the rest.
+    fn params<'p>(&'p self, rest: &[Param<'p>]) -> Vec<Param<'p>> {
+        let wave: &[Param<'p>] = params![
+            self.path => TEXT,
+            self.rows => INT8_ARRAY,
+            self.ids => TEXT_ARRAY,
+            self.fences => INT8_ARRAY,
+            self.robots => TEXT_ARRAY,
+            self.outcomes => INT2_ARRAY,
+            self.marks => INT8_ARRAY,
+            self.texts => TEXT_ARRAY,
+            self.instants => INT8_ARRAY,
+            self.words => INT8_ARRAY,
+        ];
+        [wave, rest].concat()
     }
 
     fn add(&mut self, index: usize, settlement: &'w Settlement) {
@@ -301,22 +301,23 @@ impl<'w> Told<'w> {
             Outcome::Release => (5, None, None),
             Outcome::Cancelled => (6, None, None),
         };
+        let before = self.asked.len();
         self.asked.push((index, settlement));
         self.rows.push(id.row().map(u64::cast_signed));
         self.ids.push(id.as_str());
         self.fences.push(claimant.fence.map(u64::cast_signed));
-        self.robots.push(claimant.robot.as_ref().map(Label::as_str));
+        give(&mut self.robots, before, claimant.robot.as_ref().map(Label::as_str));
         self.outcomes.push(kind);
         self.marks.push(outcome.mark());
-        self.texts.push(text);
-        self.instants.push(instant);
+        give(&mut self.texts, before, text);
+        give(&mut self.instants, before, instant);
     }
 
     /// The answers in the order of the wave.
-    fn answers(self, said: Vec<Settled>) -> Result<Vec<Result<SettleAnswer>>> {
+    fn answers(self, said: Said) -> Result<Vec<Result<SettleAnswer>>> {
         let mut answers: Vec<(usize, Result<SettleAnswer>)> =
             self.refused.into_iter().map(|(index, fault)| (index, Err(fault))).collect();
-        for ((index, settlement), said) in self.asked.into_iter().zip(said) {
+        for ((index, settlement), said) in self.asked.into_iter().zip(said.settled) {
             answers.push((index, said.answer(settlement)?));
         }
         answers.sort_by_key(|(index, _)| *index);
@@ -324,7 +325,25 @@ impl<'w> Told<'w> {
     }
 }
 
-/// What a function of the database says of one settlement.
+/// What a function of the database says of a wave.
+struct Said {
+    settled: Vec<Settled>,
+    /// How many random numbers it took.
+    drew: usize,
+}
+
+impl Said {
+    fn of(settled: Vec<Settled>) -> Self {
+        let drew = settled.iter().filter(|settled| settled.drew).count();
+        Self { settled, drew }
+    }
+
+    fn all_succeeded(count: usize) -> Self {
+        Self { settled: (0..count).map(|_| Settled::succeeded()).collect(), drew: 0 }
+    }
+}
+
+/// What it says of one settlement.
 struct Settled {
     fault: Option<String>,
     state: Option<i16>,
@@ -350,8 +369,23 @@ impl Settled {
     }
 }
 
+/// The answers of a settle, each a row.
+fn settled(rows: &[Row]) -> Result<Said> {
+    let read = |row: &Row| {
+        Ok(Settled {
+            fault: get(row, 0)?,
+            state: get(row, 1)?,
+            run_at: get(row, 2)?,
+            fence: get(row, 3)?,
+            holder: get(row, 4)?,
+            drew: get(row, 5)?,
+        })
+    };
+    Ok(Said::of(rows.iter().map(read).collect::<Result<_>>()?))
+}
+
 /// The answers of an exchange, each a column of one row.
-fn side_by_side(row: &Row) -> Result<Vec<Settled>> {
+fn side_by_side(row: &Row) -> Result<Said> {
     let faults: Vec<Option<String>> = get(row, 0)?;
     let states: Vec<Option<i16>> = get(row, 1)?;
     let run_ats: Vec<Option<i64>> = get(row, 2)?;
@@ -361,7 +395,7 @@ fn side_by_side(row: &Row) -> Result<Vec<Settled>> {
     let rest = states.into_iter().zip(run_ats).zip(fences).zip(holders).zip(drew);
     let whole =
         |(fault, ((((state, run_at), fence), holder), drew))| Settled { fault, state, run_at, fence, holder, drew };
-    Ok(faults.into_iter().zip(rest).map(whole).collect())
+    Ok(Said::of(faults.into_iter().zip(rest).map(whole).collect()))
 }
 
 /// The error that a fault of the functions is.

@@ -22,7 +22,8 @@ static MIGRATIONS: [Migration; 2] = [
 ];
 
 /// The functions, all of which are made anew behind every migration.
-const FUNCTIONS: [&str; 11] = [
+const FUNCTIONS: [&str; 13] = [
+    include_str!("sql/functions/clear.sql"),
     include_str!("sql/functions/common.sql"),
     include_str!("sql/functions/ending.sql"),
     include_str!("sql/functions/enqueue.sql"),
@@ -34,6 +35,7 @@ const FUNCTIONS: [&str; 11] = [
     include_str!("sql/functions/tend.sql"),
     include_str!("sql/functions/input.sql"),
     include_str!("sql/functions/api.sql"),
+    include_str!("sql/functions/grants.sql"),
 ];
 
 /// Whoever changes the schema holds this lock.

@@ -20,7 +20,7 @@ mod url;
 mod wake;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
@@ -29,10 +29,11 @@ use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
     Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
-use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, State, Store};
+use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Seeded, State, Store};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
+use crate::random::system_random;
 use connection::Connections;
 use drawn::{Drawn, Words};
 use wake::Wake;
@@ -49,7 +50,7 @@ pub struct Options {
     pub connections: usize,
     /// What tells the time; the database's own clock, if nothing is said, which all machines then share.
     pub clock: Option<Arc<dyn Clock>>,
-    /// Where ids and jitter come from; the database, if nothing is said.
+    /// Where ids and jitter come from; this machine and the database, if nothing is said.
     pub random: Option<Box<dyn Random>>,
 }
 
@@ -68,6 +69,8 @@ pub struct PostgresStore {
     wake: Arc<Wake>,
     clock: Option<Arc<dyn Clock>>,
     drawn: Option<Mutex<Drawn>>,
+    /// What salts ids where no source is handed in; a call does not keep it from others.
+    dice: std::sync::Mutex<Seeded>,
 }
 
 impl PostgresStore {
@@ -81,6 +84,7 @@ impl PostgresStore {
             db,
             clock: options.clock,
             drawn: options.random.map(|random| Mutex::new(Drawn::new(random))),
+            dice: std::sync::Mutex::new(system_random()?),
         })
     }
 
@@ -107,6 +111,13 @@ impl PostgresStore {
     /// The instant that a call is to count as its own, where a clock is handed in.
     fn given_now(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| clock.now().as_millis())
+    }
+
+    /// The random parts of so many ids.
+    fn salts(&self, count: usize) -> Vec<String> {
+        // Nobody panics while holding it.
+        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+        (0..count).map(|_| JobId::salt(dice.next_u64())).collect()
     }
 
     /// The random numbers of a call.

@@ -8,7 +8,7 @@ use acta_core::Store;
 use acta_store::sqlite::{Options, Synchronous};
 use acta_store::{FileStore, PostgresStore, SqliteStore, file, postgres};
 use acta_testkit::desk::Given;
-use acta_testkit::postgres::{Database, Server};
+use acta_testkit::postgres::{Database, Server, sql};
 
 /// An empty ledger in a folder of its own.
 pub(crate) fn sqlite(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sync>) {
@@ -32,7 +32,19 @@ pub(crate) fn postgres(given: Given) -> (Arc<dyn Store>, Box<dyn Any + Send + Sy
     let options =
         postgres::Options { clock: Some(given.clock), random: Some(given.random), ..postgres::Options::default() };
     let store = PostgresStore::new(&database.url().parse().unwrap(), options).unwrap();
-    (Arc::new(store), Box::new(database))
+    (Arc::new(store), Box::new(Checked(database)))
+}
+
+/// A database whose rows are looked at when its test is over: what the functions keep twice agrees.
+struct Checked(Database);
+
+impl Drop for Checked {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let drifted = sql(&self.0.url(), include_str!("../../src/postgres/sql/drifted.sql"));
+            assert_eq!(drifted.unwrap(), ["0"], "jobs that are not found when they are due");
+        }
+    }
 }
 
 /// A database with an empty ledger, to be copied.

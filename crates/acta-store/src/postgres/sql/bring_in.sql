@@ -1,1 +1,1 @@
-SELECT acta._bring_in($1, $2)
+SELECT acta._bring_in($1, $2, $3)

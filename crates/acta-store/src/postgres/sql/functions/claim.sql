@@ -130,8 +130,8 @@ BEGIN
     RETURN numbers;
 END $$;
 
--- Brings in what is due, as a claim would; the rows that changed, in that order.
-CREATE OR REPLACE FUNCTION acta._bring_in(queue text, now_ms bigint) RETURNS bigint[]
+-- Brings in what is due, as a claim would; the rows that changed, in that order. `admits` as in `_exchange`.
+CREATE OR REPLACE FUNCTION acta._bring_in(queue text, admits boolean, now_ms bigint) RETURNS bigint[]
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
@@ -145,7 +145,9 @@ BEGIN
     IF space.ns IS NULL THEN
         PERFORM acta._refuse('missing', format('there is no queue %s', queue), 'queue', queue);
     END IF;
-    PERFORM acta._admit(space.ns, now_ms);
+    IF admits THEN
+        PERFORM acta._admit(space.ns, now_ms);
+    END IF;
     RETURN acta._recover(space, 0, acta._now(now_ms));
 END $$;
 

@@ -38,11 +38,12 @@ END $$;
 -- Takes hold of these lanes, in the order of their names, and makes those that are not there. To be called before any job's
 -- row is held: that is what keeps two calls from waiting for each other.
 CREATE OR REPLACE FUNCTION acta._hold_lanes(of_ns integer, names text[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO acta.lanes AS l (ns, name, live)
     SELECT DISTINCT of_ns, n, 0 FROM unnest(names) n ORDER BY n
-    ON CONFLICT (ns, name) DO UPDATE SET live = l.live
-$$;
+    ON CONFLICT (ns, name) DO UPDATE SET live = l.live;
+END $$;
 
 -- The lanes in which something has arrived, some of them.
 CREATE OR REPLACE FUNCTION acta._arrivals(of_ns integer) RETURNS text[]
@@ -67,7 +68,9 @@ END $$;
 -- Of each job whose key is taken, the answer; null for the others. The caller holds the keys.
 CREATE OR REPLACE FUNCTION acta._answers(of_ns integer, payloads text[], dedup_keys text[], now_ms bigint)
 RETURNS acta.answered[]
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (
     WITH asked AS (
         SELECT i.nth, i.payload, i.key, k.id, k.digest, CASE WHEN k.expires_at IS NULL THEN s.state ELSE k.state END AS state,
                k.id <> '' AND (k.expires_at IS NULL OR k.expires_at > now_ms) AS is_held,
@@ -85,8 +88,8 @@ LANGUAGE sql AS $$
         WHEN n.is_held THEN ROW(n.id, n.state, acta._digest(n.payload) <> n.digest, NULL)::acta.answered
         ELSE ROW(NULL, NULL, n.payload <> payloads[n.first],
                  (SELECT f.made FROM numbered f WHERE f.nth = n.first))::acta.answered END ORDER BY n.nth)
-    FROM numbered n
-$$;
+    FROM numbered n);
+END $$;
 
 -- Refuses the first job that can't be accepted.
 CREATE OR REPLACE FUNCTION acta._check_jobs(has_priority boolean, names text[], priorities smallint[], budgets integer[],
@@ -142,12 +145,13 @@ END $$;
 
 -- Takes note of names that are used.
 CREATE OR REPLACE FUNCTION acta._ensure_names(wanted text[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     INSERT INTO acta.names (name)
     SELECT DISTINCT w FROM unnest(wanted) w
     WHERE w IS NOT NULL AND NOT EXISTS (SELECT 1 FROM acta.names k WHERE k.name = w) ORDER BY w
-    ON CONFLICT DO NOTHING
-$$;
+    ON CONFLICT DO NOTHING;
+END $$;
 
 -- Puts jobs at the ends of lanes, in their order: of each the lane's number, whether that is paused, and, for those in a lane,
 -- the state that they begin in.
@@ -376,6 +380,13 @@ BEGIN
     HAVING NOT EXISTS (SELECT 1 FROM lines l WHERE l.ns = space.ns AND l.priority = a.priority)
     ORDER BY 2
     ON CONFLICT DO NOTHING;
+    -- Claims look for what is due from an instant on before which nothing was. Of a caller's own transaction nobody may have to
+    -- wait for that row: there the next look at the whole queue finds such a job.
+    IF own AND expiries IS NOT NULL THEN
+        UPDATE namespaces n SET due_from = e.first
+        FROM (SELECT min(x) AS first FROM unnest(expiries) x) e
+        WHERE n.ns = space.ns AND n.due_from > e.first;
+    END IF;
     IF states IS NULL AND run_ats IS NULL THEN
         states := array_fill(1::smallint, ARRAY[cardinality(numbers)]);
     ELSE

@@ -1,6 +1,7 @@
 -- Forgets jobs with all that is kept of them, but for their keys.
 CREATE OR REPLACE FUNCTION acta._forget(of_jobs bigint[]) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     DELETE FROM acta.standing s WHERE s.job = ANY (of_jobs);
     DELETE FROM acta.jobs j WHERE j.job = ANY (of_jobs);
     DELETE FROM acta.details d WHERE d.job = ANY (of_jobs);
@@ -8,7 +9,7 @@ LANGUAGE sql AS $$
     DELETE FROM acta.signals g WHERE g.job = ANY (of_jobs);
     DELETE FROM acta.steps t WHERE t.job = ANY (of_jobs);
     DELETE FROM acta.foreign_members m WHERE m.job = ANY (of_jobs);
-$$;
+END $$;
 
 -- Removes jobs that ended long enough ago, and expired keys, at most so many of each; how many went. Never waits: what
 -- somebody else has hold of goes another time.

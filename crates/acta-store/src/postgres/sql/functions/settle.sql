@@ -219,6 +219,8 @@ DECLARE
     drawn integer := 0;
     first integer := 1;
     last integer;
+    is_plain_wave boolean := false;
+    is_laned boolean;
     item record;
     one record;
 BEGIN
@@ -227,26 +229,39 @@ BEGIN
     IF admits THEN
         arrived := acta._arrivals(space.ns);
     END IF;
-    -- Nothing but plain successes, of jobs whose ends touch no lane, key or details (which a live job keeps, or has not, for good):
-    -- one statement. Anything else has to be held first, before any row is.
-    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND NOT EXISTS (
-        SELECT 1 FROM acta.standing s WHERE s.job = ANY (rows) AND (s.lane IS NOT NULL OR s.flags & (32 | 128) <> 0))
-    THEN
+    -- Nothing but plain successes, of jobs whose ends touch no key or details (which a live job keeps, or has not, for good): a
+    -- handful of statements. Anything else has to be held first, before any row is.
+    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND array_position(rows, NULL) IS NULL THEN
+        SELECT bool_and(s.flags & (32 | 128) = 0), bool_or(s.lane IS NOT NULL) INTO is_plain_wave, is_laned
+        FROM acta.standing s WHERE s.job = ANY (rows);
+        IF is_plain_wave AND is_laned THEN
+            lanes_left := ARRAY(
+                SELECT l.lane FROM acta.lanes l
+                WHERE l.lane = ANY (ARRAY(SELECT s.lane FROM acta.standing s WHERE s.job = ANY (rows) AND s.lane IS NOT NULL))
+                ORDER BY l.name FOR UPDATE);
+        END IF;
+    END IF;
+    IF is_plain_wave THEN
         now_ms := acta._now(now_ms);
         UPDATE acta.standing s
-        SET state = 6, lease_expires_at = NULL, due_at = NULL, lost_leases = 0, finished_at = now_ms,
+        SET state = 6, lease_expires_at = NULL, due_at = NULL, lost_leases = 0, finished_at = now_ms, lane = NULL,
             prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
             settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
         FROM (SELECT unnest(rows) AS job, unnest(ids) AS id, unnest(fences) AS fence ORDER BY 1) i
         WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns
-          AND s.id_digest = hashtextextended(i.id, 0);
+          AND s.id_digest = hashtextextended(i.id, 0) AND (s.lane IS NULL OR s.lane = ANY (lanes_left))
+          AND s.flags & (32 | 128) = 0;
         GET DIAGNOSTICS last = ROW_COUNT;
         IF last > 0 THEN
             INSERT INTO acta.changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, 0, 0, -last, 0, 0, last]);
         END IF;
+        IF lanes_left IS NOT NULL THEN
+            has_more := acta._advance(space.ns, lanes_left, last = wave_size, now_ms);
+        END IF;
         IF last = wave_size THEN
             RETURN;
         END IF;
+        lanes_left := NULL;
     END IF;
     has_more := true;
     -- Which of them are plain: the first settle of a job in this wave, a success without output, of a job that is held

@@ -67,8 +67,8 @@ BEGIN
               ORDER BY s.place LIMIT 1), bound + 1)) AS floor
           FROM acta.lines o) f
     WHERE l.ns = f.ns AND l.priority = f.priority AND l.floor < f.floor;
-    -- The same for what is due: nothing that is due is below. An expiry that was past when its job was enqueued may be, and is
-    -- found by whoever looks at all (`_bring_in`).
+    -- The same for what is due: nothing that is due is below. An expiry that was past when its job was enqueued in somebody's own
+    -- transaction may be, and is found by whoever looks at all (`_bring_in`).
     UPDATE acta.namespaces n SET due_from = f.due_from
     FROM (SELECT o.ns, least(now_ms - 60000, coalesce((
               SELECT s.due_at FROM acta.standing s WHERE s.ns = o.ns AND s.due_at >= o.due_from
