@@ -11,5 +11,6 @@ pub mod desk;
 pub mod invariants;
 pub mod model;
 pub mod postgres;
+pub mod proxy;
 
 pub use desk::{Desk, block_on};

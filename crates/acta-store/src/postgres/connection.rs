@@ -22,15 +22,8 @@ pub(super) struct Connections {
 impl Connections {
     /// At most `most` connections to the database that `url` names; none is opened yet.
     pub(super) fn new(url: &Url, most: usize) -> Result<Self> {
-        let mut config = url.config();
-        if config.get_application_name().is_none() {
-            config.application_name("acta");
-        }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(std::time::Duration::from_secs(10));
-        }
         let place = url.to_string();
-        let manager = Manager::from_config(config, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(url.config(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager).max_size(most.max(1)).build();
         let pool = pool.map_err(|fault| fault::unavailable(&place, fault.to_string()))?;
         Ok(Self { pool, place })

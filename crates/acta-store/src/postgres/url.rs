@@ -2,10 +2,18 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use acta_core::{Error, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
+
+/// How long a connection may take to come about.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the other end may leave what was sent unacknowledged before the connection counts as lost.
+const SILENCE: Duration = Duration::from_secs(30);
+/// What the driver has where the URL says nothing of keepalives.
+const NEVER_SAID: Duration = Duration::from_hours(2);
 
 /// Where a database is, like `postgres://user:password@host:port/database`. Shown, it keeps its password to itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,8 +22,23 @@ pub struct Url {
 }
 
 impl Url {
+    /// How connections are opened. What the URL does not say is so that a server or a network which went away without a word is
+    /// noticed while leases last.
     pub(super) fn config(&self) -> Config {
-        self.config.clone()
+        let mut config = self.config.clone();
+        if config.get_application_name().is_none() {
+            config.application_name("acta");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE);
+        }
+        if config.get_keepalives_idle() == NEVER_SAID {
+            config.keepalives_idle(SILENCE / 2).keepalives_interval(SILENCE / 6).keepalives_retries(3);
+        }
+        config
     }
 }
 
@@ -55,6 +78,17 @@ impl fmt::Debug for Url {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_silent_network_is_noticed_unless_the_url_says_how_long_to_wait() {
+        let config = |text: &str| text.parse::<Url>().unwrap().config();
+        let silent = config("postgres://db.example/shop");
+        assert_eq!(silent.get_tcp_user_timeout(), Some(&SILENCE));
+        assert_eq!(silent.get_keepalives_idle(), SILENCE / 2);
+        let patient = config("postgres://db.example/shop?tcp_user_timeout=90&keepalives_idle=60");
+        assert_eq!(patient.get_tcp_user_timeout(), Some(&Duration::from_secs(90)));
+        assert_eq!(patient.get_keepalives_idle(), Duration::from_mins(1));
+    }
 
     #[test]
     fn a_url_keeps_its_password_to_itself() {
