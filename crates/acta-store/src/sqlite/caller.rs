@@ -79,9 +79,11 @@ impl Page {
         enqueue: &Enqueue,
         definition: Option<&Definition>,
     ) -> Result<Self> {
+        // First of all: a transaction that has read can't wait for another writer any more.
+        let held = one(hand, statement!("hold_last_number"), &[]).await;
         check_file(hand, path).await?;
         let mut common = Common::default();
-        common.last_number = whole(&one(hand, statement!("hold_last_number"), &[]).await?, 0)?;
+        common.last_number = whole(&held?, 0)?;
         check_ledger(hand, path).await?;
         let last_number = common.last_number;
         let (ns, queue) = namespace(hand, &enqueue.namespace).await?;
