@@ -1,7 +1,5 @@
 //! Jobs in the application's own transaction: the same scenarios with every driver, on the real databases.
 
-#![expect(clippy::disallowed_methods, reason = "that nothing happens can only be seen by waiting")]
-
 #[path = "transactions/postgres.rs"]
 mod postgres;
 #[path = "transactions/refused.rs"]
@@ -98,8 +96,7 @@ impl Crew {
     async fn end(self) -> Vec<u32> {
         let _ = self.stop.send(());
         self.task.await.unwrap().unwrap();
-        let ran = self.ran.lock().unwrap().clone();
-        ran
+        self.ran.lock().unwrap().clone()
     }
 }
 
