@@ -109,7 +109,7 @@ mod waiting {
             let call = Call::new::<J>(self, jobs)?;
             // On SQLite the caller may be the one who writes: the definition goes along in its transaction.
             #[cfg(feature = "postgres")]
-            if let Opened::Postgres(_) = call.ledger {
+            if matches!(call.ledger, Opened::Postgres(_)) {
                 self.define_in_time::<J>().await?;
             }
             if call.enqueue.jobs.is_empty() {
