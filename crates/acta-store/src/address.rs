@@ -48,6 +48,11 @@ impl Opened {
             Self::Postgres(store) => Arc::clone(store) as _,
         }
     }
+
+    /// What is wrong with a connection of a caller's to a database of a kind that the ledger is not in.
+    pub fn is_elsewhere(connection: &str) -> Error {
+        Error::invalid("connection to", connection, "does not lead to the ledger, which is kept in something else")
+    }
 }
 
 impl Address {

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use acta_core::store::{Enqueue, Enqueued};
-use acta_core::{Definition, Error, Result};
+use acta_core::{Definition, Result};
 
 use crate::Opened;
 
@@ -26,9 +26,4 @@ pub trait Caller: Sealed + Send {
         enqueue: &Enqueue,
         definition: Option<&Definition>,
     ) -> impl Future<Output = Result<Vec<Enqueued>>> + Send;
-}
-
-/// The ledger is not where the connection leads.
-pub(crate) fn elsewhere(connection: &str) -> Error {
-    Error::invalid("connection to", connection, "does not lead to the ledger, which is kept in something else")
 }

@@ -125,10 +125,15 @@ fn a_deferred_transaction_takes_its_turn_with_the_enqueue() {
         let (ledger, shop) = (place.ledger().await, Sqlx::open(&place).await);
         let crew = Crew::quick(&ledger);
         for order in 0..100 {
-            let mut transaction = shop.pool.begin().await.unwrap();
-            let (_, wake) = ledger.enqueue_in(&mut *transaction, &ship("ada", order)).await.unwrap();
-            transaction.commit().await.unwrap();
-            wake.send().await;
+            let (ledger, pool) = (ledger.clone(), shop.pool.clone());
+            // As in a server, whose tasks go from thread to thread.
+            let task = tokio::spawn(async move {
+                let mut transaction = pool.begin().await.unwrap();
+                let (_, wake) = ledger.enqueue_in(&mut *transaction, &ship("ada", order)).await.unwrap();
+                transaction.commit().await.unwrap();
+                wake.send().await;
+            });
+            task.await.unwrap();
         }
         assert_eq!(crew.until(100).await, (0..100).collect::<Vec<_>>());
         crew.end().await;

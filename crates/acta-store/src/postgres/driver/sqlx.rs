@@ -5,7 +5,7 @@ use acta_core::{Definition, Error, Result};
 use sqlx::Row as _;
 use sqlx::postgres::{PgConnection, PgDatabaseError, PgRow};
 
-use crate::caller::{Caller, Sealed, elsewhere};
+use crate::caller::{Caller, Sealed};
 use crate::postgres::caller::{self, STATEMENT, Scene};
 use crate::postgres::fault::{self, Said};
 use crate::{Opened, PostgresStore};
@@ -22,7 +22,7 @@ impl Caller for PgConnection {
         match ledger {
             Opened::Postgres(store) => call(self, store, enqueue).await,
             #[allow(unreachable_patterns, reason = "with other features there are others")]
-            _ => Err(elsewhere("PostgreSQL")),
+            _ => Err(Opened::is_elsewhere("PostgreSQL")),
         }
     }
 }

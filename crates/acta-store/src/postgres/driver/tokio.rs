@@ -5,7 +5,7 @@ use acta_core::{Definition, Result};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
-use crate::caller::{Caller, Sealed, elsewhere};
+use crate::caller::{Caller, Sealed};
 use crate::postgres::caller::{self, STATEMENT, Scene};
 use crate::postgres::codec::get;
 use crate::postgres::fault;
@@ -40,7 +40,7 @@ async fn enqueue_on(client: &impl GenericClient, ledger: &Opened, enqueue: &Enqu
     match ledger {
         Opened::Postgres(store) => call(client, store, enqueue).await,
         #[allow(unreachable_patterns, reason = "with other features there are others")]
-        _ => Err(elsewhere("PostgreSQL")),
+        _ => Err(Opened::is_elsewhere("PostgreSQL")),
     }
 }
 

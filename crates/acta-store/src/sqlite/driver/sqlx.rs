@@ -8,7 +8,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _, TypeInfo as _, ValueRef as _};
 
 use super::of_caller;
-use crate::caller::{Caller, Sealed, elsewhere};
+use crate::caller::{Caller, Sealed};
 use crate::sqlite::caller::{self, Hand, Value};
 use crate::sqlite::codec::Cell;
 use crate::sqlite::connection::Statement;
@@ -26,7 +26,7 @@ impl Caller for SqliteConnection {
         match ledger {
             Opened::Sqlite(store) => enqueue_on(store, self, enqueue, definition).await,
             #[allow(unreachable_patterns, reason = "with other features there are others")]
-            _ => Err(elsewhere("SQLite")),
+            _ => Err(Opened::is_elsewhere("SQLite")),
         }
     }
 }
