@@ -47,6 +47,15 @@ impl Job for Ship {
     }
 }
 
+/// A type whose name differs from another's by case alone.
+#[derive(Serialize, Deserialize)]
+struct Shout;
+
+impl Job for Shout {
+    const NAME: &'static str = "SHIP";
+    const QUEUE: &'static str = "fresh";
+}
+
 fn ship(customer: &str, order: u32) -> Ship {
     Ship { order, customer: customer.into(), by: None }
 }
@@ -265,8 +274,12 @@ async fn what_is_refused_leaves_the_transaction_as_it_was<S: Shop>(place: Place)
     let (none, _wake) = shop.enqueue_many(&ledger, &[]).await.unwrap();
     assert_eq!(none, []);
     shop.enqueue(&ledger, &ship("ada", 4)).await.unwrap().1.send().await;
+    // What only the ledger can refuse.
+    let fault = shop.enqueue(&ledger, &Shout).await.unwrap_err();
+    assert!(fault.is_invalid() && fault.to_string().contains("only by case"), "{fault}");
     shop.commit().await;
     assert_eq!((shop.orders().await, jobs(&ledger).await), (1, 1));
+    assert_eq!(ledger.store().queues().await.unwrap().queues.len(), 1, "the queue of the refused one was not made");
 }
 
 macro_rules! with_every_driver {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use acta::{Enqueued, Ledger, Result, State, Wake};
+use acta::{Enqueued, Job, Ledger, Result, State, Wake};
 use acta_core::store::copy;
 use deadpool_postgres::{Manager, Pool};
 use sqlx::postgres::{PgPool, Postgres};
@@ -52,7 +52,7 @@ impl Shop for Sqlx {
         sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&self.pool).await.unwrap()
     }
 
-    async fn enqueue(&mut self, ledger: &Ledger, job: &Ship) -> Result<(Enqueued, Wake)> {
+    async fn enqueue<J: Job>(&mut self, ledger: &Ledger, job: &J) -> Result<(Enqueued, Wake)> {
         ledger.enqueue_in(&mut **self.transaction(), job).await
     }
 
@@ -106,7 +106,7 @@ impl Shop for Tokio {
         self.client.query_one("SELECT count(*) FROM orders", &[]).await.unwrap().get(0)
     }
 
-    async fn enqueue(&mut self, ledger: &Ledger, job: &Ship) -> Result<(Enqueued, Wake)> {
+    async fn enqueue<J: Job>(&mut self, ledger: &Ledger, job: &J) -> Result<(Enqueued, Wake)> {
         ledger.enqueue_in(&mut self.client, job).await
     }
 

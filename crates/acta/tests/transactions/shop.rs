@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 
-use acta::{Enqueued, Ledger, Result, Wake};
+use acta::{Enqueued, Job, Ledger, Result, Wake};
 use acta_testkit::postgres::{Database, Server};
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ pub(crate) trait Shop: Sized {
     async fn order(&mut self, number: u32);
     /// How many orders there are.
     async fn orders(&mut self) -> i64;
-    async fn enqueue(&mut self, ledger: &Ledger, job: &Ship) -> Result<(Enqueued, Wake)>;
+    async fn enqueue<J: Job>(&mut self, ledger: &Ledger, job: &J) -> Result<(Enqueued, Wake)>;
     async fn enqueue_many(&mut self, ledger: &Ledger, jobs: &[Ship]) -> Result<(Vec<Enqueued>, Wake)>;
 }
 

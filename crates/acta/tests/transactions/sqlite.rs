@@ -1,8 +1,8 @@
 //! The drivers for SQLite, and what only they can meet.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use acta::{Enqueued, Ledger, Result, Wake};
+use acta::{Enqueued, Job, Ledger, Result, Wake};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqlitePool};
 
@@ -51,7 +51,7 @@ impl Shop for Sqlx {
         sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&self.pool).await.unwrap()
     }
 
-    async fn enqueue(&mut self, ledger: &Ledger, job: &Ship) -> Result<(Enqueued, Wake)> {
+    async fn enqueue<J: Job>(&mut self, ledger: &Ledger, job: &J) -> Result<(Enqueued, Wake)> {
         ledger.enqueue_in(&mut **self.transaction(), job).await
     }
 
@@ -94,7 +94,7 @@ impl Shop for Rusqlite {
         self.connection.query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap()
     }
 
-    async fn enqueue(&mut self, ledger: &Ledger, job: &Ship) -> Result<(Enqueued, Wake)> {
+    async fn enqueue<J: Job>(&mut self, ledger: &Ledger, job: &J) -> Result<(Enqueued, Wake)> {
         ledger.blocking_enqueue_in(self.open.as_ref().unwrap(), job)
     }
 
@@ -164,15 +164,24 @@ fn a_call_that_is_dropped_leaves_nothing() {
     on_sqlite(async |place: Place| {
         let (ledger, shop) = (place.ledger().await, Sqlx::open(&place).await);
         let many: Vec<Ship> = (0..500).map(|order| ship(&format!("customer {}", order % 7), order)).collect();
+        let began = Instant::now();
         let mut transaction = shop.pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
-        for millis in [0, 1, 3, 5] {
+        let _ = ledger.enqueue_many_in(&mut *transaction, &many).await.unwrap();
+        transaction.rollback().await.unwrap();
+        let whole = began.elapsed();
+        let mut dropped = 0;
+        for tenth in 1..10 {
+            let mut transaction = shop.pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
             let call = ledger.enqueue_many_in(&mut *transaction, &many);
-            let answer = tokio::time::timeout(Duration::from_millis(millis), call).await;
-            assert!(answer.is_err(), "it was too quick to be dropped");
+            if tokio::time::timeout(whole * tenth / 10, call).await.is_ok() {
+                transaction.rollback().await.unwrap();
+                continue;
+            }
+            dropped += 1;
+            ledger.enqueue_in(&mut *transaction, &ship("ada", 1_000 + tenth)).await.unwrap().1.send().await;
+            transaction.commit().await.unwrap();
+            assert_eq!(jobs(&ledger).await, dropped, "dropped after {tenth} tenths of {whole:?}");
         }
-        let (added, _wake) = ledger.enqueue_in(&mut *transaction, &ship("ada", 1)).await.unwrap();
-        transaction.commit().await.unwrap();
-        assert_eq!(jobs(&ledger).await, 1);
-        assert!(added.created);
+        assert!(dropped > 2, "{dropped}");
     });
 }
