@@ -27,6 +27,7 @@ struct Inner {
     defined: Mutex<HashMap<&'static str, Arc<OnceCell<()>>>>,
     /// The ledger itself, for what only some substrates can do; none, where the application has brought a store of its own.
     #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    #[allow(dead_code, reason = "asked for by the drivers of callers' transactions, none of which may be wanted")]
     opened: Option<acta_store::Opened>,
 }
 
