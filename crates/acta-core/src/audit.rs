@@ -8,6 +8,7 @@ use crate::id::JobId;
 use crate::job::{Job, Tally};
 use crate::name::{Namespace, shell_word};
 use crate::rows::Tallies;
+use crate::state::State;
 use crate::store::Finding;
 
 /// Clocks of one machine that are set now and then differ by no more than this.
@@ -38,7 +39,9 @@ pub fn contradictions(contents: &Contents, counted: &Tallies) -> Vec<Finding> {
             add(&identity.id, "has more attempts than claims".into());
         }
         *tallies.entry(standing.tally()).or_default() += 1;
-        if let (Some(lane), false) = (&identity.lane, standing.state.is_final()) {
+        // One that arrived in somebody's transaction is no member of its lane before it has joined it.
+        let is_arriving = standing.state == State::Blocked && standing.lane.is_none();
+        if let (Some(lane), false) = (&identity.lane, standing.state.is_final() || is_arriving) {
             let entry = lanes.entry(lane.as_str()).or_default();
             entry.0 += usize::from(standing.state.is_head());
             entry.1 += 1;

@@ -129,7 +129,15 @@ impl Error {
         Self::At { index, source: Box::new(self) }
     }
 
-    /// The error itself, without the batch position around it.
+    /// The error without the batch position around it: for whoever knows of no batch.
+    pub fn alone(self) -> Self {
+        match self {
+            Self::At { source, .. } => source.alone(),
+            other => other,
+        }
+    }
+
+    /// The same, borrowed.
     fn root(&self) -> &Self {
         match self {
             Self::At { source, .. } => source.root(),

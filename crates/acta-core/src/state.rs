@@ -57,6 +57,11 @@ impl State {
         }
     }
 
+    /// The state that has this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.word() == word)
+    }
+
     /// The small number that stands for it in a database: its place in [`State::ALL`].
     pub fn code(self) -> u8 {
         match self {

@@ -22,25 +22,65 @@ pub enum Address {
     Postgres(Box<crate::postgres::Url>),
 }
 
+/// A ledger that was opened, and what it is kept in: for what only some substrates can do.
+#[derive(Clone, Debug)]
+pub enum Opened {
+    /// In an SQLite file.
+    #[cfg(feature = "sqlite")]
+    Sqlite(Arc<crate::SqliteStore>),
+    /// In a folder of JSON files.
+    #[cfg(feature = "file")]
+    File(Arc<crate::FileStore>),
+    /// In a PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<crate::PostgresStore>),
+}
+
+impl Opened {
+    /// The ledger with the verbs that all have.
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(store) => Arc::clone(store) as _,
+            #[cfg(feature = "file")]
+            Self::File(store) => Arc::clone(store) as _,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => Arc::clone(store) as _,
+        }
+    }
+
+    /// What is wrong with a connection of a caller's to a database of a kind that the ledger is not in.
+    pub fn is_elsewhere(connection: &str) -> Error {
+        Error::invalid("connection to", connection, "does not lead to the ledger, which is kept in something else")
+    }
+}
+
 impl Address {
     /// Opens the ledger there, with its default options; one that is not there is made, now or by the first change.
     ///
     /// A ledger in PostgreSQL goes by the database's clock, which all its machines share, not by `clock`.
     pub async fn open(&self, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
+        Ok(self.opened(clock).await?.store())
+    }
+
+    /// The same, by what it is kept in.
+    pub async fn opened(&self, clock: Arc<dyn Clock>) -> Result<Opened> {
         Ok(match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(path) => {
                 let options = crate::sqlite::Options { clock, ..crate::sqlite::Options::default() };
-                Arc::new(crate::SqliteStore::open(path, options)?)
+                Opened::Sqlite(Arc::new(crate::SqliteStore::open(path, options)?))
             }
             #[cfg(feature = "file")]
-            Self::File(root) => Arc::new(crate::FileStore::open(root, crate::file::Options { clock, random: None })?),
+            Self::File(root) => {
+                Opened::File(Arc::new(crate::FileStore::open(root, crate::file::Options { clock, random: None })?))
+            }
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => {
                 drop(clock);
                 let store = crate::PostgresStore::new(url, crate::postgres::Options::default())?;
                 store.create_or_accept().await?;
-                Arc::new(store)
+                Opened::Postgres(Arc::new(store))
             }
         })
     }

@@ -5,6 +5,8 @@
 
 #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
 mod address;
+#[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+mod caller;
 pub mod failpoint;
 #[cfg(feature = "file")]
 pub mod file;
@@ -18,7 +20,9 @@ pub mod sqlite;
 mod turn;
 
 #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
-pub use address::Address;
+pub use address::{Address, Opened};
+#[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+pub use caller::Caller;
 #[cfg(feature = "file")]
 pub use file::FileStore;
 #[cfg(feature = "postgres")]

@@ -122,7 +122,7 @@ async fn deliver(store: &dyn Store, namespace: &Namespace, letters: Vec<Letter>)
     let jobs = letters.iter().map(|letter| letter.job.clone()).collect();
     let answers = match store.enqueue(Enqueue { namespace: namespace.clone(), jobs }).await {
         Ok(answers) => answers.into_iter().map(Ok).collect(),
-        Err(fault) if is_alone || !fault.is_of_one_job() => vec![Err(own(fault)); letters.len()],
+        Err(fault) if is_alone || !fault.is_of_one_job() => vec![Err(fault.alone()); letters.len()],
         // One was refused and with it all: each for itself.
         Err(_) => {
             for letter in letters {
@@ -134,13 +134,5 @@ async fn deliver(store: &dyn Store, namespace: &Namespace, letters: Vec<Letter>)
     for (letter, answer) in letters.into_iter().zip(answers) {
         // The caller may have stopped waiting.
         let _ = letter.sender.send(answer);
-    }
-}
-
-/// A fault as the caller's own: it knows of no batch.
-fn own(fault: Error) -> Error {
-    match fault {
-        Error::At { source, .. } => own(*source),
-        other => other,
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use crate::carry::Carrier;
 use crate::context::Desk;
 use crate::job::{Job, definition_of, namespace_of};
-use crate::prepare::{Prepared, new_job};
+use crate::prepare::{Prepared, new_jobs};
 
 /// A ledger. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -25,6 +25,23 @@ struct Inner {
     carrier: Arc<Carrier>,
     /// Definitions that this process has registered, or is about to.
     defined: Mutex<HashMap<&'static str, Arc<OnceCell<()>>>>,
+    /// The ledger itself, for what only some substrates can do; none, where the application has brought a store of its own.
+    #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+    #[allow(dead_code, reason = "asked for by the drivers of callers' transactions, none of which may be wanted")]
+    opened: Option<acta_store::Opened>,
+}
+
+impl Inner {
+    fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            carrier: Arc::default(),
+            defined: Mutex::default(),
+            #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
+            opened: None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Ledger {
@@ -40,8 +57,10 @@ impl Ledger {
     #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
     pub async fn open(url: &str) -> Result<Self> {
         let address: acta_store::Address = url.parse()?;
-        let store = address.open(Arc::new(SystemClock)).await?;
-        Ok(Self::over(Arc::new(crate::Observed::over(store))))
+        let opened = address.opened(Arc::new(SystemClock)).await?;
+        let store: Arc<dyn Store> = Arc::new(crate::Observed::over(opened.store()));
+        let inner = Inner { opened: Some(opened), ..Inner::new(store, Arc::new(SystemClock)) };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The ledger of any store, by the machine's clock.
@@ -51,7 +70,7 @@ impl Ledger {
 
     /// The ledger of any store that goes by this clock.
     pub fn by_clock(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { inner: Arc::new(Inner { store, clock, carrier: Arc::default(), defined: Mutex::default() }) }
+        Self { inner: Arc::new(Inner::new(store, clock)) }
     }
 
     /// The store itself, with all its verbs.
@@ -73,9 +92,7 @@ impl Ledger {
 
     /// Enqueues jobs, all or none; one answer each, in order.
     pub async fn enqueue_many<'j, J: Job>(&self, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<Enqueued>> {
-        let jobs = jobs.into_iter().enumerate();
-        let jobs: Vec<NewJob> =
-            jobs.map(|(index, job)| new_job(job).map_err(|fault| fault.at(index))).collect::<Result<_>>()?;
+        let jobs = new_jobs(jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
@@ -90,11 +107,28 @@ impl Ledger {
 
     /// Registers what the type's constants say; once per process and type. Enqueues and workers do it by themselves.
     pub async fn define<J: Job>(&self) -> Result<()> {
-        let cell = {
-            let mut defined = self.inner.defined.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(defined.entry(J::NAME).or_default())
-        };
+        let cell = self.defined_cell(J::NAME);
         cell.get_or_try_init(|| async { self.register(definition_of::<J>()?).await }).await.copied()
+    }
+
+    fn defined_cell(&self, name: &'static str) -> Arc<OnceCell<()>> {
+        let mut defined = self.inner.defined.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(defined.entry(name).or_default())
+    }
+
+    /// Whether this process has registered what the type's constants say.
+    #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+    pub(crate) fn is_defined<J: Job>(&self) -> bool {
+        self.defined_cell(J::NAME).initialized()
+    }
+
+    /// The ledger itself, for what only some substrates can do.
+    #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+    pub(crate) fn opened(&self) -> Result<&acta_store::Opened> {
+        self.inner.opened.as_ref().ok_or_else(|| {
+            let why = "is a store of the application's own, whose database nobody knows here; open it by its address";
+            Error::invalid("ledger", "", why)
+        })
     }
 
     pub(crate) async fn register(&self, definition: Definition) -> Result<()> {

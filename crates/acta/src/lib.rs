@@ -6,6 +6,8 @@
 //!
 #![doc = include_str!("../../../docs/LIBRARY.md")]
 
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+mod caller;
 mod carry;
 mod context;
 mod drive;
@@ -26,6 +28,10 @@ pub use acta_core::worker::{Note, Ticket, Word as StopReason};
 pub use acta_core::{
     Backoff, Clock, Definition, Error, JobId, Json, Result, Span, State, Store, SystemClock, Timestamp,
 };
+#[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+pub use acta_store::Caller;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+pub use caller::Wake;
 pub use context::Context;
 pub use error::JobError;
 pub use job::Job;

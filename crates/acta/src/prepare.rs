@@ -33,6 +33,11 @@ pub(crate) fn new_job<J: Job>(job: &J) -> Result<NewJob> {
     })
 }
 
+/// The jobs of values of one type, in order.
+pub(crate) fn new_jobs<'j, J: Job>(jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<NewJob>> {
+    jobs.into_iter().enumerate().map(|(index, job)| new_job(job).map_err(|fault| fault.at(index))).collect()
+}
+
 impl<'l, J: Job> Prepared<'l, J> {
     pub(crate) fn new(ledger: &'l Ledger, job: &J) -> Self {
         Self { ledger, job: new_job(job), of: PhantomData }
@@ -121,6 +126,12 @@ impl<'l, J: Job> Prepared<'l, J> {
             job.backoff = Some(backoff);
             Ok(())
         })
+    }
+
+    /// The ledger, and the job as it is by now.
+    #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+    pub(crate) fn into_parts(self) -> (&'l Ledger, Result<NewJob>) {
+        (self.ledger, self.job)
     }
 
     /// Enqueues it. It is durable when this answers.

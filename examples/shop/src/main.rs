@@ -1,7 +1,11 @@
 //! A shop that invoices its orders: of each customer one after the other, of different customers at once.
 
-use acta::{Context, Job, JobError, Ledger, Worker};
+use acta::{Context, Enqueued, Job, JobError, Ledger, Wake, Worker};
+use rusqlite::{Connection, TransactionBehavior};
 use serde::{Deserialize, Serialize};
+
+/// The shop's database, in which the ledger is, too.
+const FILE: &str = ".orchestrator/acta.db";
 
 /// Make out an invoice for an order.
 #[derive(Serialize, Deserialize)]
@@ -35,15 +39,32 @@ async fn invoice(invoice: Invoice, context: Context) -> Result<String, JobError>
     Ok(number)
 }
 
+type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
+
+/// Takes an order: its row and the job of its invoice, both or neither.
+fn take(shop: &mut Connection, ledger: &Ledger, invoice: &Invoice) -> Result<(Enqueued, Wake)> {
+    let transaction = shop.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute(
+        "INSERT INTO orders (number, customer) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        (invoice.order, &invoice.customer),
+    )?;
+    let enqueued = ledger.blocking_enqueue_in(&transaction, invoice)?;
+    transaction.commit()?;
+    Ok(enqueued)
+}
+
 #[tokio::main]
-async fn main() -> acta::Result<()> {
-    let ledger = Ledger::open("sqlite:.orchestrator/acta.db").await?;
+async fn main() -> Result<()> {
+    let ledger = Ledger::open(&format!("sqlite:{FILE}")).await?;
     if std::env::args().nth(1).as_deref() == Some("work") {
         // Until Ctrl-C or SIGTERM; start as many as you like.
-        return Worker::new(&ledger, "shop").concurrency(4).handle(invoice).run(acta::shutdown_signal()).await;
+        return Ok(Worker::new(&ledger, "shop").concurrency(4).handle(invoice).run(acta::shutdown_signal()).await?);
     }
+    let mut shop = Connection::open(FILE)?;
+    shop.execute_batch("CREATE TABLE IF NOT EXISTS orders (number INTEGER PRIMARY KEY, customer TEXT NOT NULL)")?;
     for (customer, order, cents) in [("ada", 1, 1_250), ("bob", 2, 0), ("ada", 3, 990)] {
-        let added = ledger.enqueue(&Invoice { customer: customer.into(), order, cents }).await?;
+        let (added, wake) = take(&mut shop, &ledger, &Invoice { customer: customer.into(), order, cents })?;
+        wake.send().await;
         println!("order {order} {} {}", if added.created { "is queued as" } else { "was there already as" }, added.id);
     }
     Ok(())

@@ -33,6 +33,9 @@ fn the_page_s_commands_do_what_it_says() {
         assert!(output.status.success());
         assert_eq!(said.lines().filter(|line| line.contains(told)).count(), 3, "{said}");
     }
+    let database = rusqlite::Connection::open(folder.path().join(".orchestrator/acta.db")).unwrap();
+    let orders: i64 = database.query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 3, "each order is there, once");
     let mut worker = shop(&commands[1]).stdout(Stdio::piped()).spawn().unwrap();
     let lines: Vec<String> =
         BufReader::new(worker.stdout.take().unwrap()).lines().take(2).map(Result::unwrap).collect();

@@ -11,7 +11,7 @@ use crate::id::JobId;
 use crate::job::Tally;
 use crate::job::{Detail, Identity, Job, KeyHold, Standing};
 use crate::json::Json;
-use crate::name::{Label, Name};
+use crate::name::{Family, Label, Name};
 use crate::policy::{DEFAULT_PRIORITY, Definition, MOST_ENQUEUED, check_budget, check_lease, check_priority};
 use crate::rows::{KeyRecord, Lane, Rows};
 use crate::state::State;
@@ -31,12 +31,7 @@ impl<R: Rows> Rules<'_, R> {
 
     fn check(&mut self, job: &NewJob) -> Result<()> {
         let definition = self.definition_of(job)?;
-        let priority = job.priority.or(definition.and_then(|definition| definition.priority));
-        if let Some(priority) = priority {
-            check_priority(self.rows.queue().namespace.family(), priority)?;
-        }
-        check_budget(job.max_attempts)?;
-        check_lease(job.lease)
+        job.check(self.rows.queue().namespace.family(), definition.as_ref())
     }
 
     fn definition_of(&mut self, job: &NewJob) -> Result<Option<Definition>> {
@@ -162,6 +157,17 @@ impl Enqueue {
     /// Refuses more than one call may add.
     pub fn check(&self) -> Result<()> {
         check_size(&self.jobs)
+    }
+}
+
+impl NewJob {
+    /// Refuses what no ledger accepts in a namespace of this family; `definition` is what it knows under the job's name.
+    pub fn check(&self, family: Family, definition: Option<&Definition>) -> Result<()> {
+        if let Some(priority) = self.priority.or(definition.and_then(|definition| definition.priority)) {
+            check_priority(family, priority)?;
+        }
+        check_budget(self.max_attempts)?;
+        check_lease(self.lease)
     }
 }
 

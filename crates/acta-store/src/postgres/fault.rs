@@ -22,10 +22,24 @@ struct Refused {
 /// What the states of all refusals begin with; the last digit is the kind, for callers that read no detail.
 const REFUSED: &str = "ACTA";
 
+/// An error as the database told it, to whatever driver.
+pub(super) struct Said<'e> {
+    /// The SQLSTATE.
+    pub(super) code: &'e str,
+    pub(super) message: &'e str,
+    pub(super) detail: Option<&'e str>,
+}
+
+impl<'e> From<&'e DbError> for Said<'e> {
+    fn from(said: &'e DbError) -> Self {
+        Self { code: said.code().code(), message: said.message(), detail: said.detail() }
+    }
+}
+
 /// What an error of PostgreSQL means for the caller; `place` is the ledger, `family` that of the namespace in hand.
 pub(super) fn translate(place: &str, family: Option<Family>, fault: &tokio_postgres::Error) -> Error {
     match fault.as_db_error() {
-        Some(said) => of_database(place, family, said),
+        Some(said) => of_database(place, family, &said.into()),
         // A row that can't be read as what it should be.
         None if !fault.is_closed() && fault.to_string().contains("deserializing") => {
             Error::Unreadable { place: place.into(), why: with_source(fault) }
@@ -45,31 +59,30 @@ fn with_source(fault: &dyn std::error::Error) -> String {
     }
 }
 
-fn of_database(place: &str, family: Option<Family>, said: &DbError) -> Error {
-    let place = place.to_owned();
-    if said.code().code().starts_with(REFUSED) {
-        let told = said.detail().and_then(|detail| serde_json::from_str(detail).ok());
+pub(super) fn of_database(place: &str, family: Option<Family>, said: &Said<'_>) -> Error {
+    let (place, message) = (place.to_owned(), said.message);
+    if said.code.starts_with(REFUSED) {
+        let told = said.detail.and_then(|detail| serde_json::from_str(detail).ok());
         return match told {
-            Some(told) => refused(place, family, &told, said.message()),
-            None => Error::Unreadable { place, why: said.message().into() },
+            Some(told) => refused(place, family, &told, message),
+            None => Error::Unreadable { place, why: message.into() },
         };
     }
-    let class = said.code().code().get(..2).unwrap_or_default();
-    match *said.code() {
+    let class = said.code.get(..2).unwrap_or_default();
+    match SqlState::from_code(said.code) {
         SqlState::UNDEFINED_TABLE | SqlState::UNDEFINED_FUNCTION | SqlState::INVALID_SCHEMA_NAME => {
-            let why =
-                format!("{}; is there a ledger of this release? `orchestrator migrate` makes one", said.message());
+            let why = format!("{message}; is there a ledger of this release? `orchestrator migrate` makes one");
             Error::Unreadable { place, why }
         }
-        SqlState::INSUFFICIENT_PRIVILEGE => Error::Unavailable { place, why: said.message().into() },
+        SqlState::INSUFFICIENT_PRIVILEGE => Error::Unavailable { place, why: message.into() },
         // Constraints repeat the rules: one that is violated means that the ledger would contradict itself.
         _ if class == "23" => {
-            Error::Unreadable { place, why: format!("the ledger would contradict itself: {}", said.message()) }
+            Error::Unreadable { place, why: format!("the ledger would contradict itself: {message}") }
         }
         SqlState::CHARACTER_NOT_IN_REPERTOIRE | SqlState::UNTRANSLATABLE_CHARACTER => {
-            Error::invalid("text", said.message(), "holds a character that PostgreSQL can't keep")
+            Error::invalid("text", message, "holds a character that PostgreSQL can't keep")
         }
-        _ => Error::Unavailable { place, why: format!("{} ({})", said.message(), said.code().code()) },
+        _ => Error::Unavailable { place, why: format!("{message} ({})", said.code) },
     }
 }
 

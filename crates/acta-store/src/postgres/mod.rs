@@ -4,11 +4,15 @@
 //! them; `calls` calls them. What operators do is carried out by the rules themselves, on the rows of one transaction.
 
 mod act;
+#[cfg(any(feature = "sqlx-postgres", feature = "tokio-postgres"))]
+mod caller;
 mod calls;
 mod cells;
 mod codec;
 mod connection;
 mod drawn;
+#[cfg(any(feature = "sqlx-postgres", feature = "tokio-postgres"))]
+mod driver;
 mod fault;
 mod list;
 mod look;
@@ -106,6 +110,13 @@ impl PostgresStore {
     /// The version of the ledger's schema, if there is a ledger.
     pub async fn version(&self) -> Result<Option<i32>> {
         migrate::inspect(&self.db).await
+    }
+
+    /// Whoever waits for work in the namespace, in any process, may look: a transaction that is not this store's has put something
+    /// there. The word is out when this answers; what becomes of it is nobody's concern, since everybody polls, too.
+    pub async fn wake(&self, namespace: &Namespace) {
+        self.wake.note(namespace);
+        self.wake.tell_now(namespace).await;
     }
 
     /// The instant that a call is to count as its own, where a clock is handed in.

@@ -82,9 +82,22 @@ pub(super) fn mark(session: &Session, mark: &Mark, clock: Option<&dyn Clock>) ->
     let before = session.openness()?;
     let after = before.after(mark, &evidence, session.place())?;
     if after != before {
+        if matches!(mark, Mark::Leaving { .. }) {
+            admit_all(session, now)?;
+        }
         let text = serde_json::to_string(&after).map_err(|fault| session.unreadable("its openness", fault))?;
         let is_open = matches!(after, Openness::Open | Openness::Arrived { .. });
         session.execute(statement!("save_openness"), params![text => TEXT, is_open => BOOL])?;
+    }
+    Ok(())
+}
+
+/// Lets all that has arrived join its lanes: a copy knows of none that is on its way.
+fn admit_all(session: &Session, now: Timestamp) -> Result<()> {
+    for (ns, _) in session.namespaces()? {
+        while get(&session.one(statement!("has_arrivals"), params![ns => INT4])?, 0)? {
+            session.execute(statement!("admit"), params![ns => INT4, now.as_millis() => INT8])?;
+        }
     }
     Ok(())
 }

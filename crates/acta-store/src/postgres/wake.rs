@@ -85,6 +85,14 @@ impl Wake {
         None
     }
 
+    /// Tells others, and waits until the word is out, or goes with the next that is sent.
+    pub(super) async fn tell_now(self: &Arc<Self>, namespace: &Namespace) {
+        if let Some(_turn) = self.take_turn(namespace) {
+            let word = vec![namespace.to_string()];
+            let _ = self.db.all(None, statement!("notify"), params![word => TEXT_ARRAY]).await;
+        }
+    }
+
     async fn tell_others(self: Arc<Self>, pause: Duration) {
         let telling = Telling(&self.is_telling);
         sleep(pause).await;

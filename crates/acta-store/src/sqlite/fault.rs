@@ -5,8 +5,13 @@ use rusqlite::ErrorCode;
 
 /// What an error of SQLite means for the caller; `place` is the ledger's file.
 pub(super) fn translate(place: &str, fault: &rusqlite::Error) -> Error {
+    of_code(place, fault.sqlite_error_code(), fault)
+}
+
+/// The same, of an error that any driver has told; without a code it is about what was read.
+pub(super) fn of_code(place: &str, code: Option<ErrorCode>, fault: &dyn std::fmt::Display) -> Error {
     let place = place.to_owned();
-    match fault.sqlite_error_code() {
+    match code {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             Error::Unreadable { place, why: format!("{fault}; restore it from a backup, nothing was written") }
         }

@@ -66,7 +66,7 @@ fn create(db: &Db, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-fn newest() -> i64 {
+pub(super) fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 

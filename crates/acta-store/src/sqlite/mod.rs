@@ -1,8 +1,12 @@
 //! A ledger in an SQLite file, safe among the processes of one machine.
 
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod caller;
 mod codec;
 mod connection;
 mod desk;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+mod driver;
 mod fault;
 mod list;
 mod migrate;
@@ -60,7 +64,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
-    clock: Arc<dyn Clock>,
+    world: Arc<World>,
     writer: Desk,
     reader: Desk,
     changes: Arc<Changes>,
@@ -88,16 +92,22 @@ impl SqliteStore {
         })?;
         // Reading draws no random numbers; a source of its own spares it the writer's lock.
         let beside = World { clock: Arc::clone(&world.clock), random: Mutex::new(Box::new(Seeded::new(0))) };
-        let clock = Arc::clone(&world.clock);
         let changes = Arc::new(Changes::default());
-        let writer = Desk::writer(path, db, turn, world, Arc::clone(&changes))?;
+        let writer = Desk::writer(path, db, turn, Arc::clone(&world), Arc::clone(&changes))?;
         let reader = Desk::reader(path, Arc::new(beside), Arc::clone(&changes))?;
-        Ok(Self { path: path.to_owned(), clock, writer, reader, changes })
+        Ok(Self { path: path.to_owned(), world, writer, reader, changes })
     }
 
     /// The ledger's file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whoever waits for work in the namespace may look: a transaction that is not this store's has put something there.
+    ///
+    /// Other processes see for themselves that somebody has committed.
+    pub fn wake(&self, namespace: &Namespace) {
+        self.changes.note(namespace);
     }
 
     /// A write, if the ledger takes any.
@@ -295,7 +305,7 @@ impl Store for SqliteStore {
     }
 
     async fn mark(&self, mark: Mark) -> Result<()> {
-        let clock = Arc::clone(&self.clock);
+        let clock = Arc::clone(&self.world.clock);
         self.writer.run(move |session| port::mark(session, &mark, clock.now())).await?;
         self.changes.note_all();
         Ok(())

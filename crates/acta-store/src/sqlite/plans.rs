@@ -9,7 +9,7 @@ use super::connection::{Db, Statement, Synchronous, find_of, statement, update_o
 use super::migrate;
 
 /// The statements of claims, settles, recover and prune, and whatever else reads or writes jobs.
-const STATEMENTS: [Statement; 60] = [
+const STATEMENTS: [Statement; 62] = [
     statement!("add_count"),
     statement!("add_foreign"),
     statement!("add_lane"),
@@ -39,6 +39,7 @@ const STATEMENTS: [Statement; 60] = [
     statement!("heads"),
     statement!("held"),
     statement!("history"),
+    statement!("hold_last_number"),
     statement!("identity"),
     statement!("import_standing"),
     statement!("insert_job"),
@@ -68,16 +69,19 @@ const STATEMENTS: [Statement; 60] = [
     statement!("save_key"),
     statement!("save_lane"),
     statement!("standing"),
+    statement!("state"),
     statement!("steps"),
     statement!("take_count"),
 ];
 
 /// Statements that may look at a whole table, and why: it is small, it is a page of the newest, or all is what is wanted.
-const MAY_SCAN: [&str; 22] = [
+const MAY_SCAN: [&str; 24] = [
     "list",       // pages of the newest jobs, by the primary key backwards
     "namespaces", // one row a queue
     "is_used",    // the first row, if there is one
     "openness",   // one row in all
+    "newest_version",
+    "main_file", // the names of a connection's files
     "save_openness",
     "names",
     "export_jobs", // a copy takes all of a namespace

@@ -54,6 +54,12 @@ pub(super) struct World {
     pub(super) random: Mutex<Box<dyn Random>>,
 }
 
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("clock", &self.clock).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Session<'a> {
     /// Begins a transaction, by the command `begin`.
     pub(super) fn begin(db: &'a Db, memory: &'a mut Memory, world: &'a World, begin: &'static str) -> Result<Self> {

@@ -36,7 +36,7 @@ pub(super) struct Standings {
 
 /// A job to insert, and what its row says besides.
 #[derive(Debug)]
-struct Added {
+pub(super) struct Added {
     row: u64,
     ns: NamespaceNumber,
     name: i64,
@@ -46,10 +46,39 @@ struct Added {
 }
 
 impl Added {
-    fn new(job: Job, ns: NamespaceNumber, name: i64) -> Self {
+    pub(super) fn new(job: Job, ns: NamespaceNumber, name: i64) -> Self {
         let Job { row, identity, standing, .. } = job;
         let backoff = identity.backoff.as_ref().and_then(|backoff| serde_json::to_string(backoff).ok());
         Self { row, ns, name, identity, backoff, standing }
+    }
+
+    /// What `insert_job` takes.
+    pub(super) fn identity_cells(&self) -> [Cell<'_>; 12] {
+        let Added { row, ns, identity, backoff, .. } = self;
+        [
+            Cell::Integer(row.cast_signed()),
+            Cell::Text(identity.id.as_str()),
+            identity.name.as_ref().map_or(Cell::Null, |name| Cell::Text(name.as_str())),
+            text(identity.lane.as_ref()),
+            text(identity.key.as_ref()),
+            text(identity.dedup_key.as_ref()),
+            Cell::Integer(identity.created_at.as_millis()),
+            backoff.as_deref().map_or(Cell::Null, Cell::Text),
+            identity.lease.map_or(Cell::Null, |lease| Cell::Integer(lease.as_millis())),
+            Cell::Integer(i64::from(identity.id.row() != Some(*row))),
+            Cell::Integer(*ns),
+            Cell::Text(identity.payload.as_str()),
+        ]
+    }
+
+    /// What `insert_standing` takes.
+    pub(super) fn standing_cells(&self) -> [Cell<'_>; 17] {
+        let all = codec::standing_cells(&self.standing);
+        let mut cells = [Cell::Null; 17];
+        let (of_standing, of_row) = cells.split_at_mut(codec::NEW.len());
+        of_standing.copy_from_slice(&codec::NEW.map(|index| all[index]));
+        of_row.copy_from_slice(&[self.row.cast_signed(), self.ns, self.name].map(Cell::Integer));
+        cells
     }
 }
 
@@ -147,15 +176,12 @@ impl Standings {
             let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
             let mut cells = Vec::with_capacity(chunk.len() * 28);
             for added in chunk {
-                cells.extend(identity_cells(added));
+                cells.extend(added.identity_cells());
             }
             db.insert_many(statement!("insert_job"), chunk.len(), &cells)?;
             cells.clear();
             for added in chunk {
-                let all = codec::standing_cells(&added.standing);
-                cells.extend(codec::NEW.map(|index| all[index]));
-                let row = Cell::Integer(added.row.cast_signed());
-                cells.extend([row, Cell::Integer(added.ns), Cell::Integer(added.name)]);
+                cells.extend(added.standing_cells());
             }
             db.insert_many(statement!("insert_standing"), chunk.len(), &cells)?;
             rest = behind;
@@ -168,7 +194,7 @@ impl Standings {
 /// Inserts a job of any age, as it comes with a copy.
 pub(super) fn insert_whole(db: &Db, job: Job, ns: NamespaceNumber, name: i64) -> Result<()> {
     let added = Added::new(job, ns, name);
-    db.insert_many(statement!("insert_job"), 1, &identity_cells(&added))?;
+    db.insert_many(statement!("insert_job"), 1, &added.identity_cells())?;
     let mut cells = codec::standing_cells(&added.standing).to_vec();
     cells.extend([added.row.cast_signed(), ns, name].map(Cell::Integer));
     db.execute(statement!("import_standing"), codec::bind(cells))?;
@@ -177,26 +203,6 @@ pub(super) fn insert_whole(db: &Db, job: Job, ns: NamespaceNumber, name: i64) ->
 
 fn text(label: Option<&Label>) -> Cell<'_> {
     label.map_or(Cell::Null, |label| Cell::Text(label.as_str()))
-}
-
-/// The values of a job's row.
-fn identity_cells(added: &Added) -> [Cell<'_>; 12] {
-    let Added { row, ns, identity, backoff, .. } = added;
-
-    [
-        Cell::Integer(row.cast_signed()),
-        Cell::Text(identity.id.as_str()),
-        identity.name.as_ref().map_or(Cell::Null, |name| Cell::Text(name.as_str())),
-        text(identity.lane.as_ref()),
-        text(identity.key.as_ref()),
-        text(identity.dedup_key.as_ref()),
-        Cell::Integer(identity.created_at.as_millis()),
-        backoff.as_deref().map_or(Cell::Null, Cell::Text),
-        identity.lease.map_or(Cell::Null, |lease| Cell::Integer(lease.as_millis())),
-        Cell::Integer(i64::from(identity.id.row() != Some(*row))),
-        Cell::Integer(*ns),
-        Cell::Text(identity.payload.as_str()),
-    ]
 }
 
 /// The columns that differ, and their new values: an index over others is not touched.

@@ -1,0 +1,1 @@
+SELECT acta._admit($1, $2)

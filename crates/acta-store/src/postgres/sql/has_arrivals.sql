@@ -1,0 +1,1 @@
+SELECT acta._arrivals($1) IS NOT NULL
