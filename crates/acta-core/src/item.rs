@@ -9,6 +9,7 @@ use crate::json::Json;
 use crate::name::{Family, Label, Name, Namespace};
 use crate::policy::{DEFAULT_PRIORITY, Span};
 use crate::state::State;
+use crate::traceparent::Traceparent;
 
 /// The JSON of a job: camelCase, the queue contract's fields first and in its order, nothing that has no value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -76,6 +77,9 @@ pub struct Item {
     /// The deduplication key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dedup_key: Option<Label>,
+    /// The trace that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<Traceparent>,
     /// `true` while held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
@@ -144,6 +148,7 @@ impl Item {
             lost_leases: Some(standing.lost_leases).filter(|&lost| lost > 0),
             key: identity.key.clone(),
             dedup_key: identity.dedup_key.clone(),
+            traceparent: identity.traceparent.clone(),
             paused: standing.paused.then_some(true),
             cancel_requested: standing.cancel_requested.then_some(true),
             wait: detail.wait.clone().filter(|_| waiting).map(|signal| Wait { signal, until: standing.wait_until }),

@@ -8,6 +8,7 @@ use crate::json::Json;
 use crate::name::{Label, Name};
 use crate::policy::{Backoff, QueueSettings, RETENTION, Span};
 use crate::state::State;
+use crate::traceparent::Traceparent;
 use crate::transition::{Effect, Step};
 
 /// A whole job.
@@ -44,6 +45,8 @@ pub struct Identity {
     pub backoff: Option<Backoff>,
     /// Its own lease, where it has one.
     pub lease: Option<Span>,
+    /// The trace that it belongs to.
+    pub traceparent: Option<Traceparent>,
 }
 
 /// The number of a lane in its ledger.

@@ -24,6 +24,7 @@ pub mod rules;
 pub mod shelf;
 pub mod state;
 pub mod store;
+pub mod traceparent;
 pub mod transition;
 pub mod worker;
 
@@ -42,3 +43,4 @@ pub use rows::Rows;
 pub use rules::Rules;
 pub use state::State;
 pub use store::Store;
+pub use traceparent::Traceparent;

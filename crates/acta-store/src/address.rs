@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use acta_core::{Clock, Error, Result, Store};
 
+use crate::migration::{Migration, Pending};
+
 /// Where a ledger is, and what it is kept in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -110,6 +112,35 @@ impl Address {
             Self::File(root) => Ok(root.exists()),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => crate::PostgresStore::new(url, crate::postgres::Options::default())?.exists().await,
+        }
+    }
+}
+
+impl Address {
+    /// What the ledger there lacks of this release's schema. Files have none.
+    pub async fn pending(&self) -> Result<Pending> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => crate::SqliteStore::pending(path),
+            #[cfg(feature = "file")]
+            Self::File(_) => Ok(Pending::default()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => {
+                let store = crate::PostgresStore::new(url, crate::postgres::Options::default())?;
+                Ok(crate::postgres::pending(store.version().await?))
+            }
+        }
+    }
+
+    /// Brings it to this release's schema, making it if there is none; the migrations that were applied.
+    pub async fn migrate(&self) -> Result<Vec<&'static Migration>> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(path) => crate::SqliteStore::migrate(path),
+            #[cfg(feature = "file")]
+            Self::File(root) => crate::FileStore::open(root, crate::file::Options::default()).map(|_| Vec::new()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => crate::PostgresStore::new(url, crate::postgres::Options::default())?.migrate().await,
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod failpoint;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod filesystem;
+mod migration;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod random;
@@ -25,6 +26,7 @@ pub use address::{Address, Opened};
 pub use caller::Caller;
 #[cfg(feature = "file")]
 pub use file::FileStore;
+pub use migration::{Migration, Pending};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]

@@ -1,10 +1,10 @@
-//! A ledger in PostgreSQL of an earlier release: refused until it is migrated, and whole afterwards.
+//! A ledger of an earlier release: refused until it is migrated, and whole afterwards.
 
 mod common;
 
 use acta_core::store::{Claim, ClaimOutcome, Claimant, Outcome, Settlement, Wave};
 use acta_core::{Error, Job, Label, Namespace, Store};
-use acta_store::{PostgresStore, postgres};
+use acta_store::{Migration, PostgresStore, SqliteStore, postgres, sqlite};
 use acta_testkit::postgres::{Database, Server, sql};
 
 /// One job in each place that a schema's change may touch: ready, held and lapsed, due, to expire, ended, behind another.
@@ -47,24 +47,21 @@ fn claimed(outcome: ClaimOutcome) -> Vec<Job> {
 fn an_earlier_ledger_is_migrated_when_told_to_and_loses_nothing() {
     let database = Database::new(Server::shared_url(), None);
     let role = format!("acta_migrated_{}", std::process::id());
-    let (all, _) = postgres::pending(None);
-    for (index, migration) in all.iter().enumerate() {
-        let (rest, _) = postgres::pending(i32::try_from(index).ok());
-        assert_eq!(rest.len(), all.len() - index, "what version {index} lacks");
-        if index == 0 {
-            sql(&database.url(), &migration.script()).unwrap();
-            sql(&database.url(), CONTENTS).unwrap();
-            sql(&database.url(), &format!("CREATE ROLE {role}; GRANT USAGE ON SCHEMA acta TO {role}")).unwrap();
-        }
-    }
+    let all = postgres::pending(None);
+    let later = postgres::pending(Some(1)).migrations.len();
+    assert_eq!(later, all.migrations.len() - 1);
+    let (first, _) = all.script.split_once("-- What PostgreSQL keeps as an expression").unwrap();
+    sql(&database.url(), first).unwrap();
+    sql(&database.url(), CONTENTS).unwrap();
+    sql(&database.url(), &format!("CREATE ROLE {role}; GRANT USAGE ON SCHEMA acta TO {role}")).unwrap();
     acta_testkit::block_on(async {
         let open = || PostgresStore::new(&database.url().parse().unwrap(), postgres::Options::default()).unwrap();
         let refused = open().create_or_accept().await.unwrap_err();
         assert!(matches!(&refused, Error::Unreadable { why, .. } if why.contains("orchestrator migrate")), "{refused}");
-        assert_eq!(open().migrate().await.unwrap().len(), all.len() - 1);
+        assert_eq!(open().migrate().await.unwrap().len(), later);
         let store = open();
         store.create_or_accept().await.unwrap();
-        assert_eq!(store.migrate().await.unwrap(), Vec::<&postgres::Migration>::new());
+        assert_eq!(store.migrate().await.unwrap(), Vec::<&Migration>::new());
 
         let queue: Namespace = "q".parse().unwrap();
         let claim = Claim { count: 10, ..Claim::one(queue.clone(), Label::new("robot", "robot-1").unwrap()) };
@@ -91,4 +88,32 @@ fn an_earlier_ledger_is_migrated_when_told_to_and_loses_nothing() {
     let may = format!("SELECT has_table_privilege('{role}', 'acta.standing', 'INSERT')");
     assert_eq!(sql(&database.url(), &may).unwrap(), ["t"]);
     sql(&database.url(), &format!("DROP OWNED BY {role}; DROP ROLE {role}")).unwrap();
+}
+
+#[test]
+fn an_earlier_file_is_migrated_when_told_to_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("acta.db");
+    let all = SqliteStore::pending(&path).unwrap();
+    assert!(all.migrations.len() > 1 && !path.exists(), "looking makes nothing");
+    acta_testkit::block_on(async {
+        let store = SqliteStore::open(&path, sqlite::Options::default()).unwrap();
+        common::child::add(&store, vec![common::child::numbered(1), common::child::numbered(2)]).await.unwrap();
+    });
+    assert!(SqliteStore::pending(&path).unwrap().script.is_empty());
+    let earlier = "ALTER TABLE acta_jobs DROP COLUMN traceparent; DELETE FROM acta_migrations WHERE version > 1";
+    rusqlite::Connection::open(&path).unwrap().execute_batch(earlier).unwrap();
+    let refused = SqliteStore::open(&path, sqlite::Options::default()).unwrap_err();
+    assert!(matches!(&refused, Error::Unreadable { why, .. } if why.contains("orchestrator migrate")), "{refused}");
+    assert_eq!(SqliteStore::pending(&path).unwrap().migrations, SqliteStore::migrate(&path).unwrap());
+    assert_eq!(SqliteStore::migrate(&path).unwrap(), Vec::<&Migration>::new());
+    acta_testkit::block_on(async {
+        let store = SqliteStore::open(&path, sqlite::Options::default()).unwrap();
+        assert_eq!(common::child::claim(&store, "r", 10).await.unwrap().len(), 2);
+    });
+    // Whoever runs the script by hand gets the same.
+    let by_hand = folder.path().join("by-hand.db");
+    let connection = rusqlite::Connection::open(&by_hand).unwrap();
+    connection.execute_batch(&format!("BEGIN;\n{}COMMIT;", all.script)).unwrap();
+    assert!(SqliteStore::pending(&by_hand).unwrap().script.is_empty());
 }

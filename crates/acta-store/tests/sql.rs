@@ -114,6 +114,12 @@ fn an_enqueue_says_whatever_a_job_may_say() {
         assert_eq!(session.lines(&format!("{shown}'{id}')")).await, [expected.replace("d'1", "d'2")]);
         let kept = session.lines("SELECT lease_ms, backoff FROM acta.jobs ORDER BY job").await;
         assert_eq!(kept, ["90000|\"none\"", r#"90000|{"initial":"2s","max":"1m"}"#]);
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        session.one(&format!("SELECT id FROM acta.enqueue('traced', '1', traceparent => '{parent}')")).await;
+        let many = format!(r#"[{{"payload": 2, "traceparent": "{parent}"}}, {{"payload": 3}}]"#);
+        session.run(&format!("SELECT id FROM acta.enqueue_many('traced', {})", quoted(&many))).await;
+        let claimed = session.lines("SELECT payload, traceparent FROM acta.claim('traced', 'w', 3)").await;
+        assert_eq!(claimed, [format!("1|{parent}"), format!("2|{parent}"), "3|".to_owned()]);
     });
 }
 
@@ -158,6 +164,7 @@ fn a_bad_argument_is_named() {
         ("acta.enqueue('q', '1', max_attempts => 0)".into(), "leaves no attempt at all"),
         ("acta.enqueue('q', '1', backoff => '{\"initial\": \"1s\"}')".into(), "is neither \"none\" nor"),
         ("acta.enqueue('q', '1', backoff => '\"soon\"')".into(), "is neither \"none\" nor"),
+        ("acta.enqueue('q', '1', traceparent => '00-abc')".into(), "traceparent '00-abc' is not of the form"),
         ("acta.enqueue_many('q', '{}')".into(), "is no JSON array of objects"),
         ("acta.enqueue_many('q', '[{\"payload\": 1}, 2]')".into(), "jobs[1] is no JSON object"),
         ("acta.enqueue_many('q', '[{\"payload\": 1}, {}]')".into(), "jobs[1].payload NULL is missing"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use acta_core::job::FailureKind;
 use acta_core::store::{Claimant, Failure, News, Outcome, Report};
 use acta_core::worker::{Ticket, Word};
-use acta_core::{Clock, Error, JobId, Json, Name, Namespace, Result, Span, Store, Timestamp};
+use acta_core::{Clock, Error, JobId, Json, Name, Namespace, Result, Span, Store, Timestamp, Traceparent};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OnceCell, watch};
@@ -90,6 +90,11 @@ impl Context {
     /// The job as it was claimed.
     pub fn job(&self) -> &acta_core::Job {
         &self.inner.job
+    }
+
+    /// The trace that the job belongs to, if whoever enqueued it was in one: what a header `traceparent` would hold.
+    pub fn traceparent(&self) -> Option<&Traceparent> {
+        self.inner.job.identity.traceparent.as_ref()
     }
 
     /// The instant now, by the clock of the ledger.

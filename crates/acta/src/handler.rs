@@ -11,10 +11,12 @@ use acta_core::worker::Word;
 use acta_core::{Definition, Error, Json, Name, Result};
 use serde::Serialize;
 use tokio::sync::watch;
+use tracing::Instrument as _;
 
 use crate::context::{Context, Desk};
 use crate::error::JobError;
 use crate::job::{Job, definition_of};
+use crate::traced;
 
 /// A run of a handler.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -73,7 +75,20 @@ impl Handlers {
         let handler = job.identity.name.as_ref().and_then(|name| self.0.get(name));
         match handler.map(|(_, run)| Arc::clone(run)) {
             // Called within the task, so that whatever it does before its first await is the task's, too.
-            Some(run) => Box::pin(async move { run(Context::new(desk, job, word)).await }),
+            Some(run) => {
+                let identity = &job.identity;
+                let span = tracing::info_span!(
+                    "job",
+                    id = %identity.id,
+                    name = identity.name.as_ref().map(tracing::field::display),
+                    namespace = %desk.namespace,
+                    attempt = job.standing.attempts,
+                    traceparent = identity.traceparent.as_ref().map(tracing::field::display),
+                );
+                let trace = identity.traceparent.clone();
+                let handled = async move { run(Context::new(desk, job, word)).await };
+                Box::pin(traced::within(trace, handled.instrument(span)))
+            }
             // Only jobs of these names are claimed.
             None => Box::pin(std::future::ready(Outcome::Release)),
         }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acta_core::store::{Action, Define, Enqueue, Enqueued, Found, NewJob, Operated, Operation};
-use acta_core::{Clock, Definition, Error, JobId, Json, Label, Name, Namespace, Result, Store, SystemClock};
+use acta_core::{
+    Clock, Definition, Error, JobId, Json, Label, Name, Namespace, Result, Store, SystemClock, Traceparent,
+};
 use serde::Serialize;
 use tokio::sync::OnceCell;
 
@@ -12,6 +14,7 @@ use crate::carry::Carrier;
 use crate::context::Desk;
 use crate::job::{Job, definition_of, namespace_of};
 use crate::prepare::{Prepared, new_jobs};
+use crate::traced::Traces;
 
 /// A ledger. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -23,6 +26,7 @@ struct Inner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     carrier: Arc<Carrier>,
+    traces: Traces,
     /// Definitions that this process has registered, or is about to.
     defined: Mutex<HashMap<&'static str, Arc<OnceCell<()>>>>,
     /// The ledger itself, for what only some substrates can do; none, where the application has brought a store of its own.
@@ -37,6 +41,7 @@ impl Inner {
             store,
             clock,
             carrier: Arc::default(),
+            traces: Traces::default(),
             defined: Mutex::default(),
             #[cfg(any(feature = "sqlite", feature = "file", feature = "postgres"))]
             opened: None,
@@ -73,6 +78,21 @@ impl Ledger {
         Self { inner: Arc::new(Inner::new(store, clock)) }
     }
 
+    /// Asks `source` for the trace of whoever enqueues: the value of a header `traceparent`, as OpenTelemetry's propagator writes it.
+    /// One that is malformed counts as none. To be said once, where the ledger is opened.
+    ///
+    /// The trace is kept with the job ([`Context::traceparent`](crate::Context::traceparent)); what its handler enqueues belongs to
+    /// it, too, unless the source says otherwise.
+    pub fn traced_by(self, source: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.inner.traces.ask(move || source().and_then(|header| Traceparent::new(&header).ok()));
+        self
+    }
+
+    /// The trace that a job belongs to which is enqueued here and now.
+    pub(crate) fn traceparent(&self) -> Option<Traceparent> {
+        self.inner.traces.current()
+    }
+
     /// The store itself, with all its verbs.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
@@ -92,7 +112,7 @@ impl Ledger {
 
     /// Enqueues jobs, all or none; one answer each, in order.
     pub async fn enqueue_many<'j, J: Job>(&self, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<Enqueued>> {
-        let jobs = new_jobs(jobs)?;
+        let jobs = new_jobs(self, jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }

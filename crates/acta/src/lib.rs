@@ -20,13 +20,14 @@ mod observed;
 mod prepare;
 mod shutdown;
 pub mod testing;
+mod traced;
 mod worker;
 
 pub use acta_core::job::FailureKind;
 pub use acta_core::store::{Enqueued, Failure, Found, Outcome};
 pub use acta_core::worker::{Note, Ticket, Word as StopReason};
 pub use acta_core::{
-    Backoff, Clock, Definition, Error, JobId, Json, Result, Span, State, Store, SystemClock, Timestamp,
+    Backoff, Clock, Definition, Error, JobId, Json, Result, Span, State, Store, SystemClock, Timestamp, Traceparent,
 };
 #[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
 pub use acta_store::Caller;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use acta_core::store::{Dedup, Enqueued, NewJob};
-use acta_core::{Backoff, Json, Label, Result, Span, Timestamp};
+use acta_core::{Backoff, Json, Label, Result, Span, Timestamp, Traceparent};
 
 use crate::job::{Job, name_of, namespace_of};
 use crate::ledger::{Ledger, unwritable};
@@ -20,7 +20,7 @@ pub struct Prepared<'l, J> {
 }
 
 /// The job of a value, as its type says.
-pub(crate) fn new_job<J: Job>(job: &J) -> Result<NewJob> {
+fn new_job<J: Job>(ledger: &Ledger, job: &J) -> Result<NewJob> {
     let text = serde_json::to_string(job).map_err(|fault| unwritable("payload", &fault))?;
     let label = |what, text: Option<String>| text.map(|text| Label::new(what, &text)).transpose();
     let dedup = label("dedup key", job.dedup_key())?;
@@ -29,18 +29,19 @@ pub(crate) fn new_job<J: Job>(job: &J) -> Result<NewJob> {
         lane: label("lane", job.lane())?,
         key: label("key", job.key())?,
         dedup: dedup.map(|key| Dedup { key, while_live: J::DEDUP_WHILE_LIVE }),
+        traceparent: ledger.traceparent(),
         ..NewJob::new(Json::new(text)?)
     })
 }
 
 /// The jobs of values of one type, in order.
-pub(crate) fn new_jobs<'j, J: Job>(jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<NewJob>> {
-    jobs.into_iter().enumerate().map(|(index, job)| new_job(job).map_err(|fault| fault.at(index))).collect()
+pub(crate) fn new_jobs<'j, J: Job>(ledger: &Ledger, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<NewJob>> {
+    jobs.into_iter().enumerate().map(|(index, job)| new_job(ledger, job).map_err(|fault| fault.at(index))).collect()
 }
 
 impl<'l, J: Job> Prepared<'l, J> {
     pub(crate) fn new(ledger: &'l Ledger, job: &J) -> Self {
-        Self { ledger, job: new_job(job), of: PhantomData }
+        Self { ledger, job: new_job(ledger, job), of: PhantomData }
     }
 
     fn with(mut self, change: impl FnOnce(&mut NewJob) -> Result<()>) -> Self {
@@ -126,6 +127,11 @@ impl<'l, J: Job> Prepared<'l, J> {
             job.backoff = Some(backoff);
             Ok(())
         })
+    }
+
+    /// The trace that the job belongs to: the value of a header `traceparent`. Without it, what [`Ledger::traced_by`] says.
+    pub fn traceparent(self, header: &str) -> Self {
+        self.with(|job| Traceparent::new(header).map(|parent| job.traceparent = Some(parent)))
     }
 
     /// The ledger, and the job as it is by now.

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acta::{Job, State};
-use common::{Bench, Order};
+use acta::{Context, Job, JobId, State, Worker};
+use common::{Bench, Order, timely};
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 on_every_store! {
@@ -16,6 +18,7 @@ on_every_store! {
     an_outage_is_told_to_all_and_the_next_goes_through,
     a_second_job_of_a_key_is_answered_with_the_first,
     many_are_added_or_none,
+    a_trace_goes_from_the_caller_to_the_handler_and_on,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -136,4 +139,50 @@ async fn many_are_added_or_none(bench: Bench) {
     let long = mail(&"x".repeat(600));
     let fault = bench.ledger.enqueue_many(&[mail("b"), long]).await.unwrap_err();
     assert!(fault.to_string().starts_with("element 1:"), "{fault}");
+}
+
+async fn a_trace_goes_from_the_caller_to_the_handler_and_on(bench: Bench) {
+    let trace = |digit: char| format!("00-{}-00f067aa0ba902b7-01", digit.to_string().repeat(32));
+    let current = Arc::new(Mutex::new(Some(trace('1'))));
+    let source = Arc::clone(&current);
+    let ledger = bench.ledger.clone().traced_by(move || source.lock().unwrap().clone());
+    let traced = async |id: &JobId| bench.item(id).await.traceparent.map(|parent| parent.to_string());
+    let mail = Mail { to: "a@example.com".into() };
+    let first = ledger.enqueue(&mail).await.unwrap().id;
+    assert_eq!(traced(&first).await, Some(trace('1')));
+    let many = ledger.enqueue_many([&mail, &mail]).await.unwrap();
+    assert_eq!(traced(&many[1].id).await, Some(trace('1')));
+    let told = ledger.prepare(&mail).traceparent(&trace('2')).enqueue().await.unwrap().id;
+    assert_eq!(traced(&told).await, Some(trace('2')), "what is said at the call goes first");
+    assert!(ledger.prepare(&mail).traceparent("2").enqueue().await.unwrap_err().is_invalid());
+    *current.lock().unwrap() = Some("nonsense".into());
+    let untraced = ledger.enqueue(&mail).await.unwrap().id;
+    assert_eq!(traced(&untraced).await, None);
+
+    // A handler is in the trace of its job, whoever asks.
+    let (sender, mut seen) = mpsc::unbounded_channel();
+    let within = ledger.clone();
+    let worker =
+        Worker::new(&ledger, Mail::QUEUE).concurrency(1).until_idle().handle(move |mail: Mail, context: Context| {
+            let (sender, within) = (sender.clone(), within.clone());
+            async move {
+                let next = match mail.to.as_str() {
+                    "next" => None,
+                    _ => Some(within.enqueue(&Mail { to: "next".into() }).await?.id),
+                };
+                sender.send((context.traceparent().map(ToString::to_string), next))?;
+                Ok(())
+            }
+        });
+    timely(worker.run(std::future::pending())).await.unwrap();
+    let expected = [Some(trace('1')), Some(trace('1')), Some(trace('1')), Some(trace('2')), None];
+    let mut next = Vec::new();
+    for expected in &expected {
+        let (of_handler, id) = seen.recv().await.unwrap();
+        assert_eq!(&of_handler, expected);
+        next.extend(id);
+    }
+    for (id, expected) in next.iter().zip(expected) {
+        assert_eq!(traced(id).await, expected, "and so is what it enqueues");
+    }
 }

@@ -110,6 +110,7 @@ impl<R: Rows> Rules<'_, R> {
             created_at: self.now,
             backoff: new.backoff.or(definition.and_then(|of| of.backoff)),
             lease: new.lease,
+            traceparent: new.traceparent.clone(),
         };
         if standing.may_be_claimed() {
             self.rows.wake();

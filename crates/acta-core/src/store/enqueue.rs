@@ -6,6 +6,7 @@ use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
 use crate::policy::{Backoff, Span};
 use crate::state::State;
+use crate::traceparent::Traceparent;
 
 /// Jobs to add.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct NewJob {
     pub retryable: Option<bool>,
     /// The delay between attempts.
     pub backoff: Option<Backoff>,
+    /// The trace that it belongs to.
+    pub traceparent: Option<Traceparent>,
 }
 
 impl NewJob {
@@ -61,6 +64,7 @@ impl NewJob {
             max_attempts: None,
             retryable: None,
             backoff: None,
+            traceparent: None,
         }
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn job(name: &str, fence: u64) -> Job {
         created_at: now,
         backoff: None,
         lease: None,
+        traceparent: None,
     };
     let standing = Standing {
         state: State::Claimed,

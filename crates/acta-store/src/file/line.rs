@@ -58,6 +58,7 @@ pub(super) fn read(
         key: fields.read(text, "key")?,
         dedup_key: fields.read(text, "dedupKey")?,
         lease: lease(text, fields)?,
+        traceparent: fields.read(text, "traceparent")?,
         backoff: aside.backoff,
     };
     let (state, is_business) = state(family, text, fields)?;

@@ -1,7 +1,7 @@
 //! Enqueues in a transaction of the caller's: the function that programs of any language call, on the caller's connection.
 
 use acta_core::store::{Enqueue, Enqueued, NewJob};
-use acta_core::{Backoff, Error, Family, JobId, Json, Label, Name, Result, Span, State, Timestamp};
+use acta_core::{Backoff, Error, Family, JobId, Json, Label, Name, Result, Span, State, Timestamp, Traceparent};
 use serde::Serialize;
 
 use super::PostgresStore;
@@ -43,6 +43,8 @@ struct Told<'j> {
     retryable: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     backoff: Option<Backoff>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'j Traceparent>,
 }
 
 impl<'j> Told<'j> {
@@ -62,6 +64,7 @@ impl<'j> Told<'j> {
             max_attempts: job.max_attempts.map(|attempts| attempts.min(MOST_ATTEMPTS)),
             retryable: job.retryable,
             backoff: job.backoff,
+            traceparent: job.traceparent.as_ref(),
         }
     }
 }

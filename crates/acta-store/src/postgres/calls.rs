@@ -8,7 +8,7 @@ use acta_core::store::{
     Beat, Claim, ClaimAnswer, ClaimOutcome, Claimant, Enqueue, Enqueued, Heartbeats, NewJob, Outcome, SettleAnswer,
     Settlement, Wave,
 };
-use acta_core::{Error, JobId, Label, Name, Result, Span, State, Timestamp};
+use acta_core::{Error, JobId, Label, Name, Result, Span, State, Timestamp, Traceparent};
 use tokio_postgres::Row;
 
 use super::PostgresStore;
@@ -46,6 +46,7 @@ impl PostgresStore {
             column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
             column(jobs, |job| job.retryable) => BOOL_ARRAY,
             backoffs => TEXT_ARRAY,
+            column(jobs, |job| job.traceparent.as_ref().map(Traceparent::as_str)) => TEXT_ARRAY,
             salts => TEXT_ARRAY,
             self.given_now() => INT8,
         ];

@@ -5,14 +5,16 @@ use std::cmp::Reverse;
 use acta_core::history::Entry;
 use acta_core::job::{KeyHold, LaneNumber, Settled, Tally};
 use acta_core::rows::{KeyRecord, Lane};
-use acta_core::{Detail, Error, Identity, Job, JobId, Json, Label, Name, Result, Span, Standing, State, Timestamp};
+use acta_core::{
+    Detail, Error, Identity, Job, JobId, Json, Label, Name, Result, Span, Standing, State, Timestamp, Traceparent,
+};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
 /// How many columns of `acta.whole` are the standing, its row number before it included.
 const STANDING_WIDTH: usize = 21;
 /// How many more are the identity.
-const IDENTITY_WIDTH: usize = 9;
+const IDENTITY_WIDTH: usize = 10;
 /// Where the namespace's number stands in `acta.whole`.
 pub(super) const NAMESPACE: usize = STANDING_WIDTH + IDENTITY_WIDTH + 5;
 
@@ -176,6 +178,7 @@ pub(super) fn identity(row: &Row, from: usize) -> Result<Identity> {
         // One that can't be read is as good as none: it stops no claim.
         backoff: backoff.and_then(|text| serde_json::from_str(text).ok()),
         lease: span(row, at(8))?,
+        traceparent: get::<Option<&str>>(row, at(9))?.map(Traceparent::trusted),
     })
 }
 
@@ -235,8 +238,8 @@ fn claimed_one(row: &Row, robot: &Label) -> Result<Job> {
         ..flagged(State::Claimed, get(row, at(4))?)
     };
     let identity = identity(row, at(14))?;
-    let detail = match get::<Option<&str>>(row, at(23))? {
-        Some(told) => told_detail(told).map_err(|fault| unfit(at(23), fault))?,
+    let detail = match get::<Option<&str>>(row, at(24))? {
+        Some(told) => told_detail(told).map_err(|fault| unfit(at(24), fault))?,
         None => Detail::default(),
     };
     Ok(Job { row: number(row, at(0))?, identity, standing, detail })

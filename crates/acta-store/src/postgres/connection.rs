@@ -23,7 +23,8 @@ impl Connections {
     /// At most `most` connections to the database that `url` names; none is opened yet.
     pub(super) fn new(url: &Url, most: usize) -> Result<Self> {
         let place = url.to_string();
-        let manager = Manager::from_config(url.config(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager =
+            Manager::from_config(url.config(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
         let pool = Pool::builder(manager).max_size(most.max(1)).build();
         let pool = pool.map_err(|fault| fault::unavailable(&place, fault.to_string()))?;
         Ok(Self { pool, place })

@@ -4,26 +4,19 @@ use acta_core::{Error, Result};
 
 use super::codec::get;
 use super::connection::Connections;
+use crate::migration::{Migration, Pending, behind};
 
-/// A step of the schema.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Migration {
-    /// Its number, from 1.
-    pub version: i32,
-    /// Its name.
-    pub name: &'static str,
-    sql: &'static str,
-}
-
-/// Append only: a migration that was released is never changed.
-static MIGRATIONS: [Migration; 2] = [
+static MIGRATIONS: [Migration; 3] = [
     Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
     Migration { version: 2, name: "lean_standing", sql: include_str!("sql/migrations/0002_lean_standing.sql") },
+    Migration { version: 3, name: "traceparent", sql: include_str!("sql/migrations/0003_traceparent.sql") },
 ];
 
+/// Takes away the functions of an earlier release.
+const CLEAR: &str = include_str!("sql/functions/clear.sql");
+
 /// The functions, all of which are made anew behind every migration.
-const FUNCTIONS: [&str; 13] = [
-    include_str!("sql/functions/clear.sql"),
+const FUNCTIONS: [&str; 12] = [
     include_str!("sql/functions/common.sql"),
     include_str!("sql/functions/ending.sql"),
     include_str!("sql/functions/enqueue.sql"),
@@ -41,39 +34,35 @@ const FUNCTIONS: [&str; 13] = [
 /// Whoever changes the schema holds this lock.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1633907809, 0)";
 
-fn newest() -> i32 {
+fn newest() -> i64 {
     MIGRATIONS.last().map_or(0, |migration| migration.version)
 }
 
-impl Migration {
-    /// What is to be done for it, as one script; it is one transaction, so that it is never half done.
-    pub fn script(&self) -> String {
-        let mut script = String::new();
-        if self.version == 1 {
-            script.push_str("CREATE SCHEMA IF NOT EXISTS acta;\n");
-        }
-        script.push_str(self.sql);
-        let record = format!(
-            "INSERT INTO acta.migrations (version, name, applied_at)\nVALUES ({}, '{}', \
-             floor(extract(epoch FROM clock_timestamp()) * 1000));\n",
-            self.version, self.name
-        );
-        script + &record
-    }
+/// What is to be done for a migration, as a script.
+fn script_of(migration: &Migration) -> String {
+    let Migration { version, name, sql } = migration;
+    let schema = if *version == 1 { "CREATE SCHEMA IF NOT EXISTS acta;\n" } else { "" };
+    format!(
+        "{schema}{sql}INSERT INTO acta.migrations (version, name, applied_at)\nVALUES ({version}, '{name}', \
+         floor(extract(epoch FROM clock_timestamp()) * 1000));\n"
+    )
 }
 
-/// The migrations that a ledger of `version` lacks, and the functions, as one script.
-pub fn pending(version: Option<i32>) -> (Vec<&'static Migration>, String) {
-    let missing: Vec<_> = MIGRATIONS.iter().filter(|migration| migration.version > version.unwrap_or(0)).collect();
-    let mut script: String = missing.iter().map(|migration| migration.script()).collect();
-    if !missing.is_empty() {
+/// What a ledger of `version` lacks: migrations, and the functions made anew behind them.
+pub fn pending(version: Option<i64>) -> Pending {
+    let migrations = behind(&MIGRATIONS, version);
+    let mut script = String::new();
+    if !migrations.is_empty() {
+        // The functions may have been what a table depends on.
+        script.push_str(if version.is_some() { CLEAR } else { "" });
+        script.extend(migrations.iter().map(|migration| script_of(migration)));
         script.extend(FUNCTIONS);
     }
-    (missing, script)
+    Pending { migrations, script }
 }
 
 /// The version of the ledger in the database; `None` if there is none. Refuses one that is not ours, or newer.
-pub(super) async fn inspect(db: &Connections) -> Result<Option<i32>> {
+pub(super) async fn inspect(db: &Connections) -> Result<Option<i64>> {
     let there = db
         .all(None, "SELECT to_regclass('acta.migrations') IS NOT NULL, to_regclass('acta.jobs') IS NOT NULL", &[])
         .await?;
@@ -93,6 +82,7 @@ pub(super) async fn inspect(db: &Connections) -> Result<Option<i32>> {
     let mut version = None;
     for (index, row) in rows.iter().enumerate() {
         let (found, name): (i32, &str) = (get(row, 0)?, get(row, 1)?);
+        let found = i64::from(found);
         match MIGRATIONS.get(index) {
             Some(known) if known.version == found && known.name == name => version = Some(found),
             _ if found > newest() => {
@@ -130,12 +120,12 @@ pub(super) async fn migrate(db: &Connections) -> Result<Vec<&'static Migration>>
     run(format!("BEGIN; {LOCK}")).await?;
     // Somebody else may have done it while this one waited.
     let done = async {
-        let (missing, script) = pending(inspect(db).await?);
-        run(script).await?;
-        Ok::<_, Error>(missing)
+        let pending = pending(inspect(db).await?);
+        run(pending.script).await?;
+        Ok::<_, Error>(pending.migrations)
     };
     match done.await {
-        Ok(missing) => run("COMMIT".into()).await.map(|()| missing),
+        Ok(applied) => run("COMMIT".into()).await.map(|()| applied),
         Err(fault) => {
             run("ROLLBACK".into()).await?;
             Err(fault)

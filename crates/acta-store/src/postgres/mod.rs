@@ -37,12 +37,13 @@ use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Seeded, Sta
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
+use crate::migration::Migration;
 use crate::random::system_random;
 use connection::Connections;
 use drawn::{Drawn, Words};
 use wake::Wake;
 
-pub use migrate::{Migration, pending};
+pub use migrate::pending;
 pub use url::Url;
 
 /// How many connections a process opens at the most, unless told otherwise.
@@ -108,7 +109,7 @@ impl PostgresStore {
     }
 
     /// The version of the ledger's schema, if there is a ledger.
-    pub async fn version(&self) -> Result<Option<i32>> {
+    pub async fn version(&self) -> Result<Option<i64>> {
         migrate::inspect(&self.db).await
     }
 

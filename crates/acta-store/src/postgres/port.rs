@@ -196,7 +196,11 @@ pub(super) fn examine(session: &Session) -> Result<Vec<Finding>> {
     let drifted: i64 = get(&session.one(statement!("drifted"), &[])?, 0)?;
     if drifted > 0 {
         let what = format!("{drifted} jobs stand under another instant than that at which they are due");
-        findings.push(Finding::new(place, what, "report it: the ledger has written them so; acting on a job repairs it"));
+        findings.push(Finding::new(
+            place,
+            what,
+            "report it: the ledger has written them so; acting on a job repairs it",
+        ));
     }
     Ok(findings)
 }

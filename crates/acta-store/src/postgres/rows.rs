@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use acta_core::history::Entry;
 use acta_core::job::{LaneNumber, Tally};
 use acta_core::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
-use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Span, Standing, Timestamp};
+use acta_core::{
+    Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Span, Standing, Timestamp, Traceparent,
+};
 
 use super::cells::{Cells, millis};
 use super::codec::{self, get};
@@ -63,6 +65,7 @@ impl<'s> PgRows<'s> {
                 identity.created_at.as_millis() => INT8,
                 backoff => TEXT,
                 identity.lease.map(Span::as_millis) => INT8,
+                identity.traceparent.as_ref().map(Traceparent::as_str) => TEXT,
             ],
         )?;
         let cells = Cells::of(standing);

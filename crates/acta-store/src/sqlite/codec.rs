@@ -1,7 +1,7 @@
 //! Rows of the database to values of the rules, and back.
 
 use acta_core::job::{KeyHold, Settled, Tally};
-use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Timestamp};
+use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Timestamp, Traceparent};
 use rusqlite::types::{ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, params_from_iter};
 
@@ -10,7 +10,7 @@ use acta_core::job::LaneNumber;
 /// How many columns a standing takes up in a statement's answer.
 pub(super) const STANDING_WIDTH: usize = 20;
 /// How many columns an identity takes up.
-pub(super) const IDENTITY_WIDTH: usize = 9;
+pub(super) const IDENTITY_WIDTH: usize = 10;
 
 fn unfit(column: usize, why: &str) -> Error {
     Error::FromSqlConversionFailure(column, Type::Text, why.into())
@@ -146,6 +146,11 @@ pub(super) fn identity(row: &Row<'_>, from: usize) -> Result<Identity> {
         // One that can't be read is as good as none: it stops no claim.
         backoff: backoff.and_then(|text| serde_json::from_str(&text).ok()),
         lease: span(row, at(8))?,
+        traceparent: row
+            .get_ref(at(9))?
+            .as_str_or_null()
+            .map_err(|_| unfit(at(9), "is not text"))?
+            .map(Traceparent::trusted),
     })
 }
 

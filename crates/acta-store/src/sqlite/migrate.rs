@@ -1,18 +1,14 @@
 //! The schema's versions.
 
-use acta_core::{Result, Timestamp};
+use acta_core::Result;
 
 use super::connection::Db;
+use crate::migration::{Migration, Pending, behind};
 
-struct Migration {
-    version: i64,
-    name: &'static str,
-    sql: &'static str,
-}
-
-/// Append only: a migration that was released is never changed.
-const MIGRATIONS: [Migration; 1] =
-    [Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") }];
+static MIGRATIONS: [Migration; 2] = [
+    Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
+    Migration { version: 2, name: "traceparent", sql: include_str!("sql/migrations/0002_traceparent.sql") },
+];
 
 /// What is in a file.
 enum Schema {
@@ -22,48 +18,58 @@ enum Schema {
 }
 
 /// Makes an absent ledger; accepts a current one; refuses any other.
-///
-/// The caller holds the write lock for an absent one: the whole schema is one transaction, so that it is never half there.
-pub(super) fn create_or_accept(db: &Db, now: Timestamp) -> Result<()> {
+pub(super) fn create_or_accept(db: &Db) -> Result<()> {
     match inspect(db)? {
         Schema::Current => Ok(()),
+        Schema::Absent => migrate(db).map(|_| ()),
         Schema::Older(version) => {
             let why =
                 format!("its schema is version {version}; `orchestrator migrate` brings it to version {}", newest());
             Err(db.unreadable("schema", why))
         }
-        Schema::Absent => {
-            db.command("BEGIN IMMEDIATE")?;
-            // Another process may have made it while this one waited.
-            let made = match inspect(db) {
-                Ok(Schema::Absent) => create(db, now),
-                Ok(_) => Ok(()),
-                Err(fault) => Err(fault),
-            };
-            match made {
-                Ok(()) => db.command("COMMIT"),
-                Err(fault) => {
-                    db.command("ROLLBACK")?;
-                    Err(fault)
-                }
-            }
+    }
+}
+
+/// Brings the ledger to this release's schema, making it if there is none; what was applied.
+///
+/// All of it is one transaction, so that a schema is never half there.
+pub(super) fn migrate(db: &Db) -> Result<Vec<&'static Migration>> {
+    db.command("BEGIN IMMEDIATE")?;
+    // Another process may have done it while this one waited.
+    let done = pending(db).and_then(|pending| {
+        db.raw.execute_batch(&pending.script).map_err(|fault| db.fault(&fault))?;
+        crate::failpoint::failpoint("migrate");
+        Ok(pending.migrations)
+    });
+    match done {
+        Ok(applied) => db.command("COMMIT").map(|()| applied),
+        Err(fault) => {
+            db.command("ROLLBACK")?;
+            Err(fault)
         }
     }
 }
 
-fn create(db: &Db, now: Timestamp) -> Result<()> {
-    for Migration { version, name, sql } in MIGRATIONS {
-        let run = || {
-            db.raw.execute_batch(sql)?;
-            db.raw.execute(
-                "INSERT INTO acta_migrations (version, name, applied_at) VALUES (?1, ?2, ?3)",
-                (version, name, now.as_millis()),
-            )
-        };
-        run().map_err(|fault| db.fault(&fault))?;
-        crate::failpoint::failpoint("migrate");
-    }
-    Ok(())
+/// What the ledger lacks.
+pub(super) fn pending(db: &Db) -> Result<Pending> {
+    Ok(behind_version(match inspect(db)? {
+        Schema::Absent => None,
+        Schema::Current => Some(newest()),
+        Schema::Older(version) => Some(version),
+    }))
+}
+
+/// What a ledger of this version lacks.
+pub(super) fn behind_version(version: Option<i64>) -> Pending {
+    let migrations = behind(&MIGRATIONS, version);
+    let script_of = |migration: &&Migration| {
+        let Migration { version, name, sql } = migration;
+        format!(
+            "{sql}INSERT INTO acta_migrations (version, name, applied_at)\nVALUES ({version}, '{name}', \
+             CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));\n"
+        )
+    };
+    Pending { script: migrations.iter().map(script_of).collect(), migrations }
 }
 
 pub(super) fn newest() -> i64 {

@@ -39,6 +39,7 @@ use rows::SqlRows;
 use session::{Session, World};
 
 use crate::filesystem;
+use crate::migration::{Migration, Pending};
 use crate::turn::Turn;
 
 /// How a ledger is opened.
@@ -87,7 +88,7 @@ impl SqliteStore {
         // Making the file a write-ahead one takes a lock that does not wait: one process at a time.
         let db = turn.take(|| {
             let db = Db::open(path, options.synchronous, true)?;
-            migrate::create_or_accept(&db, world.clock.now())?;
+            migrate::create_or_accept(&db)?;
             Ok(db)
         })?;
         // Reading draws no random numbers; a source of its own spares it the writer's lock.
@@ -96,6 +97,24 @@ impl SqliteStore {
         let writer = Desk::writer(path, db, turn, Arc::clone(&world), Arc::clone(&changes))?;
         let reader = Desk::reader(path, Arc::new(beside), Arc::clone(&changes))?;
         Ok(Self { path: path.to_owned(), world, writer, reader, changes })
+    }
+
+    /// What the ledger in `path` lacks of this release's schema; all of it where there is no file.
+    pub fn pending(path: impl AsRef<Path>) -> Result<Pending> {
+        let path = path.as_ref();
+        if path.exists() {
+            migrate::pending(&Db::open(path, Synchronous::Full, false)?)
+        } else {
+            Ok(migrate::behind_version(None))
+        }
+    }
+
+    /// Brings the ledger in `path` to this release's schema, making it if there is none; the migrations that were applied.
+    pub fn migrate(path: impl AsRef<Path>) -> Result<Vec<&'static Migration>> {
+        let path = path.as_ref();
+        filesystem::make_parents(path)?;
+        filesystem::refuse_network(path)?;
+        Turn::of(path)?.take(|| migrate::migrate(&Db::open(path, Synchronous::Full, true)?))
     }
 
     /// The ledger's file.

@@ -3,8 +3,6 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use acta_core::Timestamp;
-
 use super::connection::{Db, Statement, Synchronous, find_of, statement, update_of};
 use super::migrate;
 
@@ -122,7 +120,7 @@ fn plan(db: &Db, sql: &str) -> String {
 fn ledger() -> (tempfile::TempDir, Db) {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(&folder.path().join("acta.db"), Synchronous::Full, true).unwrap();
-    migrate::create_or_accept(&db, Timestamp::MIN).unwrap();
+    migrate::create_or_accept(&db).unwrap();
     (folder, db)
 }
 

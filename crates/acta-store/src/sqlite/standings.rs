@@ -53,7 +53,7 @@ impl Added {
     }
 
     /// What `insert_job` takes.
-    pub(super) fn identity_cells(&self) -> [Cell<'_>; 12] {
+    pub(super) fn identity_cells(&self) -> [Cell<'_>; 13] {
         let Added { row, ns, identity, backoff, .. } = self;
         [
             Cell::Integer(row.cast_signed()),
@@ -65,6 +65,7 @@ impl Added {
             Cell::Integer(identity.created_at.as_millis()),
             backoff.as_deref().map_or(Cell::Null, Cell::Text),
             identity.lease.map_or(Cell::Null, |lease| Cell::Integer(lease.as_millis())),
+            identity.traceparent.as_ref().map_or(Cell::Null, |parent| Cell::Text(parent.as_str())),
             Cell::Integer(i64::from(identity.id.row() != Some(*row))),
             Cell::Integer(*ns),
             Cell::Text(identity.payload.as_str()),

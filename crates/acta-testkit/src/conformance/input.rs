@@ -80,6 +80,21 @@ pub async fn c067_c083_labels_are_literal(desk: Desk) {
     assert_eq!(desk.all(Q).await.len(), hostile.len());
 }
 
+/// The trace of whoever enqueued is there for whoever claims.
+pub async fn a_trace_is_kept_with_the_job(desk: Desk) {
+    let parent = acta_core::Traceparent::new("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let traced = NewJob { traceparent: Some(parent.clone()), ..new_job() };
+    let ids =
+        [desk.add_one(Q, traced.clone()).await, desk.add_one(Q, NewJob { lane: Some(label("A")), ..traced }).await];
+    let plain = desk.add_one(Q, new_job()).await;
+    for id in ids {
+        assert_eq!(desk.item(&id).await.traceparent.as_ref(), Some(&parent));
+        assert_eq!(desk.claim_one(Q, "r").await.identity.traceparent.as_ref(), Some(&parent));
+    }
+    assert_eq!(desk.claim_one(Q, "r").await.identity.traceparent, None);
+    assert_eq!(desk.item(&plain).await.traceparent, None);
+}
+
 /// Two names that differ only by case can't both be there, and the answer says how to write it.
 pub async fn c070_names_that_differ_by_case_are_refused(desk: Desk) {
     desk.add_one("queues/Mail", new_job()).await;

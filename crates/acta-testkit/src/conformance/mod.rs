@@ -112,6 +112,7 @@ macro_rules! conformance {
             input: [
                 c062_c065_payloads_keep_every_byte,
                 c067_c083_labels_are_literal,
+                a_trace_is_kept_with_the_job,
                 c070_names_that_differ_by_case_are_refused,
                 c099_instants_are_kept_to_the_millisecond,
                 c129_a_batch_with_a_bad_job_adds_nothing_and_names_it,

@@ -1,7 +1,5 @@
 //! `migrate`: brings the ledger's schema to this release.
 
-use acta_store::Address;
-use acta_store::postgres::{Options, PostgresStore, Url, pending};
 use anyhow::Result;
 
 use crate::args::MigrateArgs;
@@ -10,45 +8,24 @@ use crate::printer::Printer;
 use crate::settings::Settings;
 
 pub(crate) async fn migrate(settings: &Settings, printer: &Printer, args: &MigrateArgs) -> Result<Exit> {
-    match settings.address() {
-        Address::Postgres(url) => database(printer, url, args).await,
-        // Their first schema is their only one yet; opening makes it, or refuses what is not it.
-        address @ (Address::Sqlite(_) | Address::File(_)) => {
-            if args.sql {
-                printer.complain(&format!("{address} makes its own schema; there is nothing to be run by hand"));
-            } else if args.dry_run && !address.exists().await? {
-                printer.line(&format!("{address} would be made"))?;
-            } else if args.dry_run {
-                settings.open(printer).await?;
-                printer.line(&format!("{address} is current"))?;
-            } else {
-                settings.open_or_make().await?;
-                printer.line(&format!("{address} is current"))?;
-            }
-            Ok(Exit::Done)
-        }
-    }
-}
-
-async fn database(printer: &Printer, url: &Url, args: &MigrateArgs) -> Result<Exit> {
-    let store = PostgresStore::new(url, Options::default())?;
-    let version = store.version().await?;
-    let (missing, script) = pending(version);
+    let address = settings.address();
     if args.sql {
-        if missing.is_empty() {
-            printer.complain(&format!("{url} is current"));
-        } else {
-            printer.line(&format!("BEGIN;\n{script}COMMIT;"))?;
+        match address.pending().await?.script {
+            script if script.is_empty() => printer.complain(&format!("{address} is current: there is nothing to run")),
+            script => printer.line(&format!("BEGIN;\n{script}COMMIT;"))?,
         }
         return Ok(Exit::Done);
     }
-    let applied = if args.dry_run { missing } else { store.migrate().await? };
-    let word = if args.dry_run { "would be applied" } else { "applied" };
-    for migration in &applied {
+    let (word, migrations) = if args.dry_run {
+        ("would be applied", address.pending().await?.migrations)
+    } else {
+        ("applied", address.migrate().await?)
+    };
+    for migration in &migrations {
         printer.line(&format!("{word}: {} {}", migration.version, migration.name))?;
     }
-    if applied.is_empty() {
-        printer.line(&format!("{url} is current"))?;
+    if migrations.is_empty() {
+        printer.line(&format!("{address} is current"))?;
     }
     Ok(Exit::Done)
 }

@@ -45,6 +45,7 @@ fn lines(namespace: &str, item: &Item) -> Vec<(&'static str, String)> {
     add("lane", item.lane.as_ref().map(ToString::to_string));
     add("key", item.key.as_ref().map(ToString::to_string));
     add("dedup key", item.dedup_key.as_ref().map(ToString::to_string));
+    add("trace", item.traceparent.as_ref().map(ToString::to_string));
     add("priority", item.priority.map(|priority| priority.to_string()));
     let retry = if item.retryable { "" } else { ", not retryable" };
     add("attempts", Some(format!("{} of {}{retry}", item.attempts, item.max_attempts)));

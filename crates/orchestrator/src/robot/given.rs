@@ -53,6 +53,7 @@ mod tests {
             created_at: Timestamp::from_millis(0),
             backoff: None,
             lease: None,
+            traceparent: None,
         };
         let Given { job_id, input } = Given::of(&identity);
         (job_id, input.to_string())

@@ -80,6 +80,9 @@ impl Work<'_> {
             ("ACTA_RESULT_FILE", result_file.display().to_string()),
         ];
         env.extend(ours.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(parent) = &self.job.identity.traceparent {
+            env.insert("TRACEPARENT".to_owned(), parent.to_string());
+        }
         Start {
             program: self.jobdef.command.program.clone(),
             arguments: self.jobdef.command.arguments.clone(),

@@ -62,6 +62,7 @@ fn flags(args: &AddArgs) -> Result<Line> {
         lease: args.lease.clone(),
         priority: args.priority,
         name: args.name.clone(),
+        traceparent: None,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 
 use acta_core::store::{Dedup, NewJob};
-use acta_core::{Error, Json, Label, Name, Span};
+use acta_core::{Error, Json, Label, Name, Span, Traceparent};
 use anyhow::Result;
 use serde::{Deserialize, Serializer};
 
@@ -25,6 +25,7 @@ pub(super) struct Line {
     pub(super) lease: Option<String>,
     pub(super) priority: Option<u8>,
     pub(super) name: Option<String>,
+    pub(super) traceparent: Option<String>,
 }
 
 impl Line {
@@ -43,6 +44,7 @@ impl Line {
             lease: self.lease.or(others.lease),
             priority: self.priority.or(others.priority),
             name: self.name.or(others.name),
+            traceparent: self.traceparent.or(others.traceparent),
         }
     }
 
@@ -71,6 +73,7 @@ impl Line {
             max_attempts: self.max_attempts,
             retryable: self.retryable,
             backoff: None,
+            traceparent: self.traceparent.as_deref().map(Traceparent::new).transpose()?,
             payload: self.payload.unwrap_or_else(Json::null),
         })
     }

@@ -12,7 +12,7 @@ $$;
 CREATE OR REPLACE FUNCTION acta._enqueue_checked(
     queue text, prefix text, payloads text[], names text[], lanes text[], priorities integer[], run_ats timestamptz[],
     expiries timestamptz[], leases bigint[], keys text[], dedup_keys text[], while_live boolean[], budgets integer[],
-    retryables boolean[], backoffs text[]
+    retryables boolean[], backoffs text[], traceparents text[]
 ) RETURNS TABLE (id text, created boolean, state text, payload_differs boolean)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -34,14 +34,16 @@ BEGIN
             acta._label_fault(u.dedup_key),
             CASE WHEN u.is_while_live AND u.dedup_key IS NULL THEN 'says nothing without a dedup key' END,
             CASE WHEN u.budget < 1 THEN 'leaves no attempt at all' END,
-            CASE WHEN u.backoff IS NOT NULL THEN acta._backoff_fault(u.backoff) END] AS faults
-        FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, backoffs)
+            CASE WHEN u.backoff IS NOT NULL THEN acta._backoff_fault(u.backoff) END,
+            acta._traceparent_fault(u.traceparent)] AS faults
+        FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, backoffs,
+                    traceparents)
              WITH ORDINALITY u (payload, name, lane, priority, run_at, expires_at, lease, key, dedup_key, is_while_live, budget,
-                                backoff, nth)) i
+                                backoff, traceparent, nth)) i
     CROSS JOIN LATERAL unnest(
-        '{payload,name,lane,priority,runAt,expiresAt,lease,key,dedupKey,whileLive,maxAttempts,backoff}'::text[],
+        '{payload,name,lane,priority,runAt,expiresAt,lease,key,dedupKey,whileLive,maxAttempts,backoff,traceparent}'::text[],
         ARRAY[i.payload, i.name, i.lane, i.priority::text, i.run_at::text, i.expires_at::text, i.lease::text, i.key,
-              i.dedup_key, i.is_while_live::text, i.budget::text, i.backoff],
+              i.dedup_key, i.is_while_live::text, i.budget::text, i.backoff, i.traceparent],
         i.faults) f (what, given, why)
     WHERE num_nonnulls(VARIADIC i.faults) > 0 AND f.why IS NOT NULL
     ORDER BY i.nth LIMIT 1;
@@ -68,14 +70,14 @@ BEGIN
                        CASE WHEN cardinality(array_remove(backoffs, NULL)) > 0
                             THEN ARRAY(SELECT acta._backoff_text(b) FROM unnest(backoffs) WITH ORDINALITY u (b, nth)
                                        ORDER BY nth) END,
-                       NULL, NULL) e;
+                       CASE WHEN cardinality(array_remove(traceparents, NULL)) > 0 THEN traceparents END, NULL, NULL) e;
 END $$;
 
 CREATE OR REPLACE FUNCTION acta.enqueue(
     queue text, payload json, name text DEFAULT NULL, lane text DEFAULT NULL, priority integer DEFAULT NULL,
     run_at timestamptz DEFAULT NULL, expires_at timestamptz DEFAULT NULL, lease interval DEFAULT NULL, key text DEFAULT NULL,
     dedup_key text DEFAULT NULL, while_live boolean DEFAULT false, max_attempts integer DEFAULT NULL,
-    retryable boolean DEFAULT NULL, backoff json DEFAULT NULL
+    retryable boolean DEFAULT NULL, backoff json DEFAULT NULL, traceparent text DEFAULT NULL
 ) RETURNS TABLE (id text, created boolean, state text, payload_differs boolean)
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp AS $$
@@ -86,10 +88,10 @@ BEGIN
     FROM _enqueue_checked(queue, '', ARRAY[_json_text(payload)], ARRAY[name], ARRAY[lane], ARRAY[priority], ARRAY[run_at],
                           ARRAY[expires_at], ARRAY[_interval_ms(lease)], ARRAY[key], ARRAY[dedup_key],
                           ARRAY[CASE WHEN while_live THEN true END], ARRAY[max_attempts], ARRAY[retryable],
-                          ARRAY[nullif(_json_text(backoff), 'null')]) e;
+                          ARRAY[nullif(_json_text(backoff), 'null')], ARRAY[traceparent]) e;
 END $$;
 COMMENT ON FUNCTION acta.enqueue(text, json, text, text, integer, timestamptz, timestamptz, interval, text, text, boolean,
-                                 integer, boolean, json)
+                                 integer, boolean, json, text)
 IS 'Adds a job in the caller''s transaction: nobody sees it before the commit, and nobody waits for that.';
 
 CREATE OR REPLACE FUNCTION acta.enqueue_many(queue text, jobs json)
@@ -100,7 +102,7 @@ SET search_path = acta, pg_temp AS $$
 DECLARE
     told record := _members('jobs', jobs, 250000, '{"payload": "json", "name": "text", "lane": "text", "priority": "number",
         "runAt": "instant", "expiresAt": "instant", "lease": "span", "key": "text", "dedupKey": "text", "whileLive": "flag",
-        "maxAttempts": "number", "retryable": "flag", "backoff": "backoff"}');
+        "maxAttempts": "number", "retryable": "flag", "backoff": "backoff", "traceparent": "text"}');
     a record;
 BEGIN
     IF told.size = 0 THEN
@@ -117,7 +119,8 @@ BEGIN
                max(m.val) FILTER (WHERE m.key = 'whileLive') AS while_live,
                max(m.val) FILTER (WHERE m.key = 'maxAttempts') AS budget,
                max(m.val) FILTER (WHERE m.key = 'retryable') AS retryable,
-               max(m.val) FILTER (WHERE m.key = 'backoff') AS backoff
+               max(m.val) FILTER (WHERE m.key = 'backoff') AS backoff,
+               max(m.val) FILTER (WHERE m.key = 'traceparent') AS traceparent
         FROM unnest(told.nths, told.keys, told.vals) m (nth, key, val)
         GROUP BY m.nth
     )
@@ -128,13 +131,13 @@ BEGIN
            array_agg(e.dedup_key ORDER BY n) AS dedup_keys,
            array_agg(CASE WHEN e.while_live::boolean THEN true END ORDER BY n) AS while_live,
            array_agg(e.budget::integer ORDER BY n) AS budgets, array_agg(e.retryable::boolean ORDER BY n) AS retryables,
-           array_agg(e.backoff ORDER BY n) AS backoffs
+           array_agg(e.backoff ORDER BY n) AS backoffs, array_agg(e.traceparent ORDER BY n) AS traceparents
     INTO a
     FROM generate_series(1, told.size) n LEFT JOIN each e ON e.nth = n;
     RETURN QUERY
     SELECT e.id, e.created, e.state, e.payload_differs
     FROM _enqueue_checked(queue, 'jobs[%s].', a.payloads, a.names, a.lanes, a.priorities, a.run_ats, a.expiries, a.leases,
-                          a.keys, a.dedup_keys, a.while_live, a.budgets, a.retryables, a.backoffs) e;
+                          a.keys, a.dedup_keys, a.while_live, a.budgets, a.retryables, a.backoffs, a.traceparents) e;
 END $$;
 COMMENT ON FUNCTION acta.enqueue_many(text, json)
 IS 'Adds jobs, all or none, in the caller''s transaction: an array of objects; one answer each, in order.';
@@ -164,7 +167,7 @@ END $$;
 CREATE OR REPLACE FUNCTION acta.claim(
     queue text, worker text, count integer DEFAULT 1, lease interval DEFAULT NULL, names text[] DEFAULT NULL
 ) RETURNS TABLE (id text, fence bigint, payload json, name text, lane text, attempt integer, max_attempts integer,
-                 lease_expires_at timestamptz, created_at timestamptz, key text)
+                 lease_expires_at timestamptz, created_at timestamptz, key text, traceparent text)
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
 SET enable_seqscan = off
@@ -191,7 +194,7 @@ BEGIN
     PERFORM _admit_at_hand(space.ns, NULL);
     RETURN QUERY
     SELECT c.id, c.fence, c.payload::json, c.name, c.lane, c.attempts, c.max_attempts, _instant(c.lease_expires_at),
-           _instant(c.created_at), c.key
+           _instant(c.created_at), c.key, c.traceparent
     FROM _exchange(queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, worker, claim.count, _interval_ms(lease), names,
                    false, NULL) c
     ORDER BY c.priority DESC, c.place;

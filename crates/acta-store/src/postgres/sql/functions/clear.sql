@@ -1,9 +1,9 @@
--- The functions of an earlier release, but for those that programs call: their arguments and answers may have changed.
+-- The functions of an earlier release: their arguments and answers may have changed, and what they depend on.
 DO $$
 DECLARE
     old regprocedure;
 BEGIN
-    FOR old IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'acta'::regnamespace AND p.proname ~ '^_' LOOP
+    FOR old IN SELECT p.oid FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'acta'::regnamespace LOOP
         EXECUTE format('DROP FUNCTION %s', old);
     END LOOP;
 END $$;

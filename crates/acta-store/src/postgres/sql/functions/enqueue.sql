@@ -215,7 +215,7 @@ END $$;
 CREATE OR REPLACE FUNCTION acta._enqueue(
     queue text, own boolean, payloads text[], names text[], lanes text[], priorities smallint[], run_ats bigint[],
     expiries bigint[], leases bigint[], keys text[], dedup_keys text[], while_live boolean[], budgets integer[],
-    retryables boolean[], backoffs text[], salts text[], now_ms bigint
+    retryables boolean[], backoffs text[], traceparents text[], salts text[], now_ms bigint
 ) RETURNS TABLE (id text, created boolean, state smallint, payload_differs boolean)
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -235,7 +235,7 @@ DECLARE
     -- Nothing is said of any job but its name and payload, and the definition puts it in no lane: all of them begin alike.
     is_plain boolean := asked > 0 AND (is_uniform OR NOT has_names)
         AND num_nonnulls(lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, retryables,
-                         backoffs) = 0;
+                         backoffs, traceparents) = 0;
     look record;
     name_numbers integer[];
     retentions bigint[];
@@ -304,13 +304,14 @@ BEGIN
                array_agg(i.expires_at ORDER BY i.nth), array_agg(i.lease ORDER BY i.nth), array_agg(i.key ORDER BY i.nth),
                array_agg(i.dedup_key ORDER BY i.nth), array_agg(i.is_while_live ORDER BY i.nth),
                array_agg(i.budget ORDER BY i.nth), array_agg(i.retryable ORDER BY i.nth),
-               array_agg(i.backoff ORDER BY i.nth), array_agg(i.retention ORDER BY i.nth)
+               array_agg(i.backoff ORDER BY i.nth), array_agg(i.retention ORDER BY i.nth),
+               array_agg(i.traceparent ORDER BY i.nth)
         INTO payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live,
-             budgets, retryables, backoffs, retentions
+             budgets, retryables, backoffs, retentions, traceparents
         FROM unnest(payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys,
-                    while_live, budgets, retryables, backoffs, retentions)
+                    while_live, budgets, retryables, backoffs, retentions, traceparents)
              WITH ORDINALITY i (payload, name, number, lane, priority, run_at, expires_at, lease, key, dedup_key,
-                                is_while_live, budget, retryable, backoff, retention, nth)
+                                is_while_live, budget, retryable, backoff, retention, traceparent, nth)
         WHERE answers[i.nth] IS NULL;
     END IF;
     -- Then lanes.
@@ -344,11 +345,11 @@ BEGIN
         RETURN QUERY SELECT unnest(ids), true, 1::smallint, false;
         RETURN;
     END IF;
-    INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, payload)
+    INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, traceparent, payload)
     SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key,
-           coalesce(i.backoff, only_one.backoff), i.payload
-    FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, payloads)
-         i (job, lease, id, name, lane, key, dedup_key, backoff, payload);
+           coalesce(i.backoff, only_one.backoff), i.traceparent, i.payload
+    FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, traceparents, payloads)
+         i (job, lease, id, name, lane, key, dedup_key, backoff, traceparent, payload);
     WITH added AS (
         INSERT INTO standing (job, place, id_digest, lane, run_at, expires_at, due_at, retention_ms, ns, name, max_attempts,
                               state, priority, flags, arriving)

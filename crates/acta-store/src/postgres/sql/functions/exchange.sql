@@ -12,7 +12,7 @@ CREATE OR REPLACE FUNCTION acta._exchange(
     job bigint, place bigint, priority smallint, lane_number bigint, flags smallint, attempts integer, max_attempts integer,
     fence bigint, lost_leases integer, run_at bigint, expires_at bigint, lease_expires_at bigint, claimed_at bigint,
     retention_ms bigint, id text, name text, lane text, key text, dedup_key text, payload text, created_at bigint,
-    backoff text, lease_ms bigint, detail text
+    backoff text, lease_ms bigint, traceparent text, detail text
 )
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -115,6 +115,7 @@ BEGIN
               s.job, s.place, s.priority, s.lane, s.flags, s.attempts, s.max_attempts, s.fence, s.lost_leases, s.run_at,
               s.expires_at, s.lease_expires_at, s.claimed_at, s.retention_ms, j.id, j.name, j.lane, j.key, j.dedup_key,
               j.payload, j.created_at, j.backoff, j.lease_ms,
+              j.traceparent,
               CASE WHEN s.flags & 32 <> 0 THEN (
                   SELECT json_build_array(d.wait, d.progress, d.started_at, d.output, d.exception)::text
                   FROM acta.details d WHERE d.job = s.job) END;

@@ -101,6 +101,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- What is wrong with the trace that a job is to belong to (acta-core: Traceparent).
+CREATE OR REPLACE FUNCTION acta._traceparent_fault(given text) RETURNS text
+LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT CASE WHEN given !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$' OR given ~ '^ff|-0{32}-|-0{16}-'
+        THEN 'is not of the form 00-<32 digits>-<16 digits>-<2 digits>, in lower-case hexadecimal' END
+$$;
+
 -- As it is kept.
 CREATE OR REPLACE FUNCTION acta._backoff_text(given text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT AS $$
