@@ -86,8 +86,8 @@ impl Handlers {
                     traceparent = identity.traceparent.as_ref().map(tracing::field::display),
                 );
                 let trace = identity.traceparent.clone();
-                let handled = async move { run(Context::new(desk, job, word)).await };
-                Box::pin(traced::within(trace, handled.instrument(span)))
+                let running = async move { run(Context::new(desk, job, word)).await };
+                Box::pin(traced::within(trace, running.instrument(span)))
             }
             // Only jobs of these names are claimed.
             None => Box::pin(std::future::ready(Outcome::Release)),

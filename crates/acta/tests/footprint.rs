@@ -29,7 +29,7 @@ impl Job for Parcel {
     const RETENTION: Option<Duration> = Some(Duration::from_secs(5));
 
     fn lane(&self) -> Option<String> {
-        (self.number % 4 == 0).then(|| format!("lane {}", self.number % 100))
+        self.number.is_multiple_of(4).then(|| format!("lane {}", self.number % 100))
     }
 }
 
@@ -101,10 +101,10 @@ fn loaded() {
         let ledger = Ledger::open(&url).await.unwrap();
         let worker =
             Worker::new(&ledger, Parcel::QUEUE).concurrency(50).handle(|parcel: Parcel, context: Context| async move {
-                if parcel.number % 10 == 0 {
+                if parcel.number.is_multiple_of(10) {
                     context.step("weighed", async || Ok(parcel.number)).await?;
                 }
-                if parcel.number % 100 == 0 && context.attempt() == 1 {
+                if parcel.number.is_multiple_of(100) && context.attempt() == 1 {
                     return Err(JobError::system("dropped"));
                 }
                 Ok(parcel.filling)
