@@ -120,8 +120,8 @@ async fn cut_off(url: &str, back: Back) {
         Settlement { id: id.clone(), claimant: first(), outcome: Outcome::Succeeded(Some(Json::new("1").unwrap())) };
     let wave = Wave { namespace: queue(), settlements: vec![settlement] };
     let settled = far.store().settle(wave).await.unwrap().remove(0).map(|_| ());
-    let step = News::Step { name: "charge".into(), value: Json::new("1").unwrap() };
-    let report = Report { namespace: queue(), id: id.clone(), claimant: first(), news: step };
+    let charged = News::Step { name: "charge".into(), value: Json::new("1").unwrap() };
+    let report = Report { namespace: queue(), id: id.clone(), claimant: first(), news: charged };
     let kept = far.store().report(report).await;
     for refused in [beat.map(|_| ()), settled, kept] {
         assert!(matches!(refused, Err(Error::LeaseLost { .. })), "{refused:?}");
