@@ -2,9 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "a process that starts or stops tells nobody when it is ready")]
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,7 +58,18 @@ impl Server {
         Self::start_in(&std::env::temp_dir(), settings)
     }
 
+    /// The same with a certificate and its key, both in PEM form: it takes encrypted connections.
+    pub fn start_encrypted(certificate: &str, key: &str) -> Self {
+        let settings = ["ssl=on", "ssl_cert_file=../server.crt", "ssl_key_file=../server.key"];
+        Self::start_with(&std::env::temp_dir(), &settings, &[("server.crt", certificate), ("server.key", key)])
+    }
+
     fn start_in(parent: &Path, settings: &[&str]) -> Self {
+        Self::start_with(parent, settings, &[])
+    }
+
+    /// Starts it beside files of its own, which are nobody else's to read.
+    fn start_with(parent: &Path, settings: &[&str], files: &[(&str, &str)]) -> Self {
         let binaries = binaries().unwrap_or_else(|why| panic!("no PostgreSQL: {why}"));
         let folder = parent.join(format!("acta-postgres-{}-{}", std::process::id(), next()));
         fs::create_dir_all(&folder).unwrap_or_else(|fault| panic!("{}: {fault}", folder.display()));
@@ -68,6 +80,12 @@ impl Server {
             settings: settings.iter().map(ToString::to_string).collect(),
             watched: Mutex::new(None),
         };
+        for (name, text) in files {
+            let path = server.folder.join(name);
+            let written =
+                fs::write(&path, text).and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o600)));
+            written.unwrap_or_else(|fault| panic!("{}: {fault}", path.display()));
+        }
         server.own();
         let made = server
             .command("initdb")
@@ -166,7 +184,7 @@ impl Server {
 
     fn own(&self) {
         if is_root() {
-            let owned = Command::new("chown").arg(user()).arg(&self.folder).status();
+            let owned = Command::new("chown").arg("-R").arg(user()).arg(&self.folder).status();
             assert!(owned.is_ok_and(|status| status.success()), "chown {}", self.folder.display());
         }
     }

@@ -2,8 +2,8 @@
 
 use acta_core::{Error, Family, Result};
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod};
+use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{NoTls, Row};
 
 use super::fault;
 use super::url::Url;
@@ -23,8 +23,11 @@ impl Connections {
     /// At most `most` connections to the database that `url` names; none is opened yet.
     pub(super) fn new(url: &Url, most: usize) -> Result<Self> {
         let place = url.to_string();
-        let manager =
-            Manager::from_config(url.config(), NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+        let manager = Manager::from_config(
+            url.config(),
+            url.connector()?,
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
         let pool = Pool::builder(manager).max_size(most.max(1)).build();
         let pool = pool.map_err(|fault| fault::unavailable(&place, fault.to_string()))?;
         Ok(Self { pool, place })

@@ -20,6 +20,7 @@ mod migrate;
 mod port;
 mod rows;
 mod session;
+mod tls;
 mod url;
 mod wake;
 

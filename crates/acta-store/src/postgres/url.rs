@@ -7,6 +7,9 @@ use std::time::Duration;
 use acta_core::{Error, Result};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::tls::Tls;
 
 /// How long a connection may take to come about.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -19,6 +22,7 @@ const NEVER_SAID: Duration = Duration::from_hours(2);
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     config: Config,
+    tls: Tls,
 }
 
 impl Url {
@@ -26,6 +30,7 @@ impl Url {
     /// noticed while leases last.
     pub(super) fn config(&self) -> Config {
         let mut config = self.config.clone();
+        config.ssl_mode(self.tls.mode);
         if config.get_application_name().is_none() {
             config.application_name("acta");
         }
@@ -42,16 +47,61 @@ impl Url {
     }
 }
 
+impl Url {
+    /// What opens connections as the URL says.
+    pub(super) fn connector(&self) -> Result<MakeRustlsConnect> {
+        self.tls.connector()
+    }
+}
+
+/// A URL without the options by these names, and their values.
+fn taken<const N: usize>(text: &str, names: [&str; N]) -> (String, [Option<String>; N]) {
+    let mut values = [const { None }; N];
+    let Some((base, query)) = text.split_once('?') else { return (text.to_owned(), values) };
+    let mut rest = Vec::new();
+    for option in query.split('&') {
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match names.iter().position(|known| *known == name) {
+            Some(index) => values[index] = Some(decoded(value)),
+            None => rest.push(option),
+        }
+    }
+    let rest = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+    (rest, values)
+}
+
+/// A value of a URL, whose bytes may be written as `%` and two digits.
+fn decoded(value: &str) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, behind @ ..] = rest {
+        let hexadecimal = behind.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        match hexadecimal.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 impl FromStr for Url {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let config = text.parse().map_err(|fault: tokio_postgres::Error| {
+        let (rest, [mode, roots]) = taken(text, ["sslmode", "sslrootcert"]);
+        let tls = Tls::new(mode.as_deref(), roots.as_deref())?;
+        let config = rest.parse().map_err(|fault: tokio_postgres::Error| {
             // The text is not repeated, for its password's sake.
             let why = std::error::Error::source(&fault).map_or_else(|| fault.to_string(), ToString::to_string);
             Error::invalid("database", "postgres://…", format!("is no URL of a PostgreSQL database: {why}"))
         })?;
-        Ok(Self { config })
+        Ok(Self { config, tls })
     }
 }
 
@@ -88,6 +138,18 @@ mod tests {
         let patient = config("postgres://db.example/shop?tcp_user_timeout=90&keepalives_idle=60");
         assert_eq!(patient.get_tcp_user_timeout(), Some(&Duration::from_secs(90)));
         assert_eq!(patient.get_keepalives_idle(), Duration::from_mins(1));
+    }
+
+    #[test]
+    fn a_url_says_whom_to_trust() {
+        let tls = |text: &str| text.parse::<Url>().map(|url| url.tls);
+        let of = |mode, roots| Ok(Tls::new(mode, roots).unwrap());
+        assert_eq!(tls("postgres://db.example/shop"), of(Some("prefer"), None));
+        let full = "postgres://db.example/shop?sslrootcert=%2Fetc%2Four%20ca.pem&connect_timeout=3&sslmode=verify-full";
+        assert_eq!(tls(full), of(Some("verify-full"), Some("/etc/our ca.pem")));
+        assert_eq!(full.parse::<Url>().unwrap().config().get_connect_timeout(), Some(&Duration::from_secs(3)));
+        let fault = tls("postgres://me:secret@db.example/shop?sslmode=verify").unwrap_err().to_string();
+        assert!(fault.contains("verify-full") && !fault.contains("secret"), "{fault}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use acta_core::changes::Changes;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 use super::connection::Connections;
 use super::session::{params, statement};
@@ -188,7 +188,8 @@ enum Heard {
 async fn hear(wake: &Weak<Wake>, url: &Url) -> Heard {
     let mut config = url.config();
     config.application_name("acta (listening)").connect_timeout(PROBE);
-    let Ok((client, mut connection)) = config.connect(NoTls).await else { return Heard::UntilLost };
+    let Ok(connector) = url.connector() else { return Heard::UntilLost };
+    let Ok((client, mut connection)) = config.connect(connector).await else { return Heard::UntilLost };
     let (sender, mut words) = mpsc::unbounded_channel();
     let driven = tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
