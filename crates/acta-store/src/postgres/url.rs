@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use acta_core::{Error, Result};
+use percent_encoding::percent_decode_str;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -62,32 +63,12 @@ fn taken<const N: usize>(text: &str, names: [&str; N]) -> (String, [Option<Strin
     for option in query.split('&') {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         match names.iter().position(|known| *known == name) {
-            Some(index) => values[index] = Some(decoded(value)),
+            Some(index) => values[index] = Some(percent_decode_str(value).decode_utf8_lossy().into_owned()),
             None => rest.push(option),
         }
     }
     let rest = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
     (rest, values)
-}
-
-/// A value of a URL, whose bytes may be written as `%` and two digits.
-fn decoded(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let hexadecimal = behind.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
-        match hexadecimal.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl FromStr for Url {
