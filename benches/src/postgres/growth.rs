@@ -93,7 +93,7 @@ async fn fill(url: &str, lanes: &str) -> Result<()> {
     let payload = serde_json::to_string(&Nothing::new(0, 0))?;
     let script = format!(
         "DO $$ BEGIN
-             FOR call IN 1 .. {calls} LOOP
+             FOR i IN 1 .. {calls} LOOP
                  PERFORM count(*) FROM acta._enqueue(
                      'bench', true, array_fill('{payload}'::text, ARRAY[{PER_CALL}]),
                      array_fill('nothing'::text, ARRAY[{PER_CALL}]), {lanes}, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
