@@ -10,6 +10,7 @@ use benches::flat::{Beside, median_claims, prepare, stay_on_one_core};
 use benches::ledger::Ledger;
 use benches::raw::{self, Raw, Writes};
 use benches::table::Table;
+use benches::work;
 
 /// How often each figure is taken; the median counts.
 const ROUNDS: usize = 5;
@@ -44,6 +45,7 @@ async fn run() -> Result<usize> {
     let mut table = Table::begin();
     for (word, synchronous) in [("NORMAL", Synchronous::Normal), ("FULL", Synchronous::Full)] {
         batches(&mut table, word, synchronous, &payload).await?;
+        drain(&mut table, word, synchronous, &payload).await?;
     }
     singles(&mut table, &payload).await?;
     if std::env::args().all(|argument| argument != "--quick") {
@@ -76,6 +78,29 @@ async fn batches(table: &mut Table, word: &str, synchronous: Synchronous, payloa
     table.rate(&format!("claim and settle, 100 a call, {word}"), JOBS, ours, raw, 0.4);
     let (ours, raw) = median(bare);
     table.rate(&format!("  beside the state alone, {word}"), JOBS, ours, raw, 0.4);
+    Ok(())
+}
+
+/// All that a worker of the library does for its jobs, beside claims and settles by hand.
+async fn drain(table: &mut Table, word: &str, synchronous: Synchronous, payload: &Json) -> Result<()> {
+    const JOBS: usize = 50_000;
+    let mut drains = Vec::new();
+    for _ in 0..ROUNDS {
+        let folder = tempfile::tempdir_in(".")?;
+        let by_hand = Raw::open(&folder.path().join("raw.db"), synchronous)?;
+        by_hand.insert(JOBS, 1_000, payload.as_str())?;
+        let raw = by_hand.drain(100, Writes::Whole)?;
+        let mut best = Duration::MAX;
+        for concurrency in [100, 1_000] {
+            let path = folder.path().join(format!("{concurrency}.db"));
+            let ledger = Ledger::open(&path, synchronous)?.library();
+            work::insert(&ledger, JOBS, 1_000, 0).await?;
+            best = best.min(work::drain(JOBS, 1, concurrency, async || Ok(ledger.clone())).await?);
+        }
+        drains.push((best, raw));
+    }
+    let (ours, raw) = median(drains);
+    table.rate(&format!("drain by a worker (raw: 100 a call), {word}"), JOBS, ours, raw, 0.5);
     Ok(())
 }
 

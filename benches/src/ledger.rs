@@ -26,6 +26,11 @@ impl Ledger {
         Ok(Self { store: Arc::new(store), namespace, robot: Label::new("robot", "bench")? })
     }
 
+    /// The same as an application has it.
+    pub fn library(&self) -> acta::Ledger {
+        acta::Ledger::over(Arc::new(acta::Observed::over(Arc::clone(&self.store) as _)))
+    }
+
     /// Adds these jobs in one call.
     pub async fn add(&self, jobs: Vec<NewJob>) -> Result<()> {
         self.store.enqueue(Enqueue { namespace: self.namespace.clone(), jobs }).await?;

@@ -5,3 +5,4 @@ pub mod ledger;
 pub mod postgres;
 pub mod raw;
 pub mod table;
+pub mod work;

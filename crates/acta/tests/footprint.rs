@@ -50,7 +50,9 @@ fn two_hundred_running_jobs_need_no_more_than_four_connections() {
     let url = database.url();
     let name = url.rsplit('/').next().unwrap().to_owned();
     let connections = move || -> usize {
-        let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}'");
+        let count = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND backend_type = 'client backend'"
+        );
         sql(Server::shared_url(), &count).unwrap()[0].parse().unwrap()
     };
     runtime().block_on(async {

@@ -57,8 +57,8 @@ BEGIN
                               AND s.state + CASE WHEN s.flags & 16 <> 0 AND s.state = 7 THEN 16 ELSE 0 END = c.counter) n;
         PERFORM acta._forget(found_jobs);
     END IF;
-    DELETE FROM acta.keys k WHERE (k.ns, k.key) IN (
-        SELECT e.ns, e.key FROM acta.keys e WHERE e.ns = space.ns AND e.expires_at <= now_ms
-        ORDER BY e.expires_at, e.key LIMIT most FOR UPDATE SKIP LOCKED);
+    DELETE FROM acta.keys k WHERE k.ctid = ANY (ARRAY(
+        SELECT e.ctid FROM acta.keys e WHERE e.ns = space.ns AND e.expires_at <= now_ms
+        ORDER BY e.expires_at, e.key LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS freed = ROW_COUNT;
 END $$;

@@ -1,4 +1,4 @@
-//! The ledger's side: through the library, as an application does it.
+//! The ledger's side: through the library, as an application does it, on any substrate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,14 +65,20 @@ pub async fn insert_singly(ledger: &Ledger, total: usize, tasks: usize) -> Resul
     Ok(start.elapsed())
 }
 
-/// So many workers, each with a ledger of its own, work off what is there; how long it took.
-pub async fn drain(url: &str, total: usize, workers: usize, concurrency: usize) -> Result<Duration> {
+/// So many workers, each with a ledger of its own that is opened for it, work off what is there; how long it took, from
+/// before the first is opened until the last has stopped.
+pub async fn drain(
+    total: usize,
+    workers: usize,
+    concurrency: usize,
+    open: impl AsyncFn() -> Result<Ledger>,
+) -> Result<Duration> {
     let (done, all_done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
     let mut set = JoinSet::new();
     let mut stops = Vec::new();
     let start = Instant::now();
     for _ in 0..workers {
-        let ledger = Ledger::open(url).await?;
+        let ledger = open().await?;
         let (stop, stopped) = oneshot::channel::<()>();
         stops.push(stop);
         let (done, all_done) = (Arc::clone(&done), Arc::clone(&all_done));
@@ -94,32 +100,4 @@ pub async fn drain(url: &str, total: usize, workers: usize, concurrency: usize) 
         ended??;
     }
     Ok(start.elapsed())
-}
-
-/// How long it takes from an enqueue into an idle queue to the start of its handler, each of so many times.
-pub async fn latencies(url: &str, times: usize) -> Result<Vec<Duration>> {
-    let (ours, theirs) = (Ledger::open(url).await?, Ledger::open(url).await?);
-    ours.define::<Nothing>().await?;
-    let (sender, mut started) = tokio::sync::mpsc::unbounded_channel();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let working = tokio::spawn(async move {
-        let handler = move |_: Nothing, _: Context| {
-            let _ = sender.send(Instant::now());
-            async { Ok::<_, JobError>(()) }
-        };
-        Worker::new(&theirs, Nothing::QUEUE).handle(handler).run(async { drop(stopped.await) }).await
-    });
-    let mut latencies = Vec::new();
-    for number in 0..times {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let begun = Instant::now();
-        ours.enqueue(&Nothing::new(number, 0)).await?;
-        if let Some(at) = started.recv().await {
-            latencies.push(at - begun);
-        }
-    }
-    drop(stop);
-    working.await??;
-    latencies.sort();
-    Ok(latencies)
 }
