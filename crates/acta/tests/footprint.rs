@@ -165,7 +165,7 @@ fn stays_flat(url: &str) {
     );
     assert!(late <= early + early / 20 + 2_048, "{early} KiB, then {late} KiB");
     assert!(newest >= (warm_up + time).as_secs() * 100, "{newest} jobs: it was hardly under load");
-    assert!(waiting < 5_000, "{waiting} jobs wait: it did not keep up");
+    assert!(waiting < 5_000.max(newest / 20), "{waiting} jobs wait: it did not keep up");
 }
 
 #[test]
