@@ -1,8 +1,8 @@
 //! Deduplication keys.
 
-use acta_core::State;
 use acta_core::job::FailureKind;
 use acta_core::store::{Action, Dedup, Failure, NewJob, Outcome};
+use acta_core::{Name, State};
 
 use crate::desk::{Desk, json, label, namespace, new_job, with_key};
 
@@ -37,6 +37,18 @@ pub async fn c054_a_batch_is_like_single_calls(desk: Desk) {
     assert_eq!(created, [true, false, false, true, true]);
     assert_eq!((&added[1].id, &added[2].id), (&before, &added[0].id));
     assert_eq!(desk.all(Q).await.len(), 4);
+}
+
+/// A job that was not made leaves nothing behind, nor the spelling of its name.
+pub async fn a_duplicate_s_name_stays_unknown(desk: Desk) {
+    let named = |name: &str| Some(Name::new("name", name).unwrap());
+    desk.add_one(Q, with_key("k")).await;
+    let jobs =
+        vec![NewJob { name: named("report"), ..with_key("k") }, NewJob { name: named("other"), ..with_key("k") }];
+    assert!(desk.try_add(Q, jobs).await.unwrap().iter().all(|added| !added.created));
+    desk.add_one(Q, NewJob { name: named("Report"), ..new_job() }).await;
+    let refused = desk.try_add(Q, vec![NewJob { name: named("report"), ..with_key("k") }]).await.unwrap_err();
+    assert_eq!(refused.hint().as_deref(), Some("write \"Report\""));
 }
 
 /// A key holds as long as its job or its tombstone: 90 days after the end, however the job ended.

@@ -105,6 +105,7 @@ macro_rules! conformance {
             keys: [
                 c053_c130_a_duplicate_is_told_the_holder_and_whether_the_payload_differs,
                 c054_a_batch_is_like_single_calls,
+                a_duplicate_s_name_stays_unknown,
                 c055_a_key_lives_as_long_as_is_written_down,
                 a_key_held_while_live_is_free_after_the_end,
                 keys_of_two_namespaces_are_two_keys,

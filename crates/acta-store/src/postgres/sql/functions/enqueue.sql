@@ -151,6 +151,11 @@ BEGIN
     SELECT DISTINCT w FROM unnest(wanted) w
     WHERE w IS NOT NULL AND NOT EXISTS (SELECT 1 FROM acta.names k WHERE k.name = w) ORDER BY w
     ON CONFLICT DO NOTHING;
+    -- Another call may have written one of them otherwise since they were checked.
+    IF EXISTS (SELECT 1 FROM unnest(wanted) w WHERE w IS NOT NULL AND NOT EXISTS (SELECT 1 FROM acta.names k WHERE k.name = w))
+    THEN
+        PERFORM acta._check_jobs(true, wanted, NULL, NULL, NULL);
+    END IF;
 END $$;
 
 -- Puts jobs at the ends of lanes, in their order: of each the lane's number, whether that is paused, and, for those in a lane,
@@ -249,7 +254,7 @@ DECLARE
     attempts_of integer := CASE WHEN queue LIKE 'queues/%' THEN 1 WHEN queue LIKE 'transactions/%' THEN 3 ELSE 15 END;
 BEGIN
     PERFORM _begin(own);
-    -- Names first: they are what every other call looks at, too. One that is known as it is written needs no further check.
+    -- A name that is known as it is written needs no further check.
     SELECT n AS space, d AS definition,
            EXISTS (SELECT 1 FROM lines l WHERE l.ns = n.ns AND l.priority = coalesce(d.priority, 50)) AS has_line
     INTO look
@@ -269,6 +274,29 @@ BEGIN
             PERFORM _check_jobs(family.has_priority, names, priorities, budgets, leases);
         END IF;
     END IF;
+    -- Keys are held in their order, before names and lanes.
+    IF has_keys THEN
+        INSERT INTO keys AS k (ns, key, id, digest, state)
+        SELECT DISTINCT space.ns, d, '', 0, 0 FROM unnest(dedup_keys) d WHERE d IS NOT NULL ORDER BY d
+        ON CONFLICT (ns, key) DO UPDATE SET digest = k.digest;
+        now_ms := _now(now_ms);
+        answers := _answers(space.ns, payloads, dedup_keys, now_ms);
+        -- What is left is made.
+        SELECT array_agg(i.payload ORDER BY i.nth), array_agg(i.name ORDER BY i.nth),
+               array_agg(i.lane ORDER BY i.nth), array_agg(i.priority ORDER BY i.nth), array_agg(i.run_at ORDER BY i.nth),
+               array_agg(i.expires_at ORDER BY i.nth), array_agg(i.lease ORDER BY i.nth), array_agg(i.key ORDER BY i.nth),
+               array_agg(i.dedup_key ORDER BY i.nth), array_agg(i.is_while_live ORDER BY i.nth),
+               array_agg(i.budget ORDER BY i.nth), array_agg(i.retryable ORDER BY i.nth),
+               array_agg(i.backoff ORDER BY i.nth), array_agg(i.traceparent ORDER BY i.nth)
+        INTO payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets,
+             retryables, backoffs, traceparents
+        FROM unnest(payloads, names, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets,
+                    retryables, backoffs, traceparents)
+             WITH ORDINALITY i (payload, name, lane, priority, run_at, expires_at, lease, key, dedup_key, is_while_live,
+                                budget, retryable, backoff, traceparent, nth)
+        WHERE answers[i.nth] IS NULL;
+    END IF;
+    -- A name becomes known with the first job that is made under it.
     IF is_uniform AND only_one.name IS NULL THEN
         PERFORM _ensure_names(names[1:1]);
         SELECT * INTO only_one FROM names n WHERE n.name = names[1];
@@ -290,29 +318,6 @@ BEGIN
         FROM unnest(names, lanes, priorities, budgets, retryables, backoffs)
              WITH ORDINALITY i (name, lane, priority, budget, retryable, backoff, nth)
         LEFT JOIN names n ON n.name = i.name;
-    END IF;
-    -- Then keys, in their order.
-    IF has_keys THEN
-        INSERT INTO keys AS k (ns, key, id, digest, state)
-        SELECT DISTINCT space.ns, d, '', 0, 0 FROM unnest(dedup_keys) d WHERE d IS NOT NULL ORDER BY d
-        ON CONFLICT (ns, key) DO UPDATE SET digest = k.digest;
-        now_ms := _now(now_ms);
-        answers := _answers(space.ns, payloads, dedup_keys, now_ms);
-        -- What is left is made.
-        SELECT array_agg(i.payload ORDER BY i.nth), array_agg(i.name ORDER BY i.nth), array_agg(i.number ORDER BY i.nth),
-               array_agg(i.lane ORDER BY i.nth), array_agg(i.priority ORDER BY i.nth), array_agg(i.run_at ORDER BY i.nth),
-               array_agg(i.expires_at ORDER BY i.nth), array_agg(i.lease ORDER BY i.nth), array_agg(i.key ORDER BY i.nth),
-               array_agg(i.dedup_key ORDER BY i.nth), array_agg(i.is_while_live ORDER BY i.nth),
-               array_agg(i.budget ORDER BY i.nth), array_agg(i.retryable ORDER BY i.nth),
-               array_agg(i.backoff ORDER BY i.nth), array_agg(i.retention ORDER BY i.nth),
-               array_agg(i.traceparent ORDER BY i.nth)
-        INTO payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live,
-             budgets, retryables, backoffs, retentions, traceparents
-        FROM unnest(payloads, names, name_numbers, lanes, priorities, run_ats, expiries, leases, keys, dedup_keys,
-                    while_live, budgets, retryables, backoffs, retentions, traceparents)
-             WITH ORDINALITY i (payload, name, number, lane, priority, run_at, expires_at, lease, key, dedup_key,
-                                is_while_live, budget, retryable, backoff, retention, traceparent, nth)
-        WHERE answers[i.nth] IS NULL;
     END IF;
     -- Then lanes.
     IF array_length(array_remove(lanes, NULL), 1) > 0 THEN
