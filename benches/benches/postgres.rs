@@ -112,7 +112,7 @@ async fn best_by_hand(base: &str) -> Result<Duration> {
 
 async fn best_of_ours(base: &str, what: &str, lanes: usize) -> Result<Duration> {
     let mut best = Duration::MAX;
-    for (workers, concurrency) in [(1, 100), (1, 1_000), (4, 500), (16, 100)].repeat(ROUNDS) {
+    for (workers, concurrency) in [(1, 1_000), (2, 1_000), (4, 1_000), (16, 100)].repeat(ROUNDS) {
         let ours = Database::new(base, None);
         let opened = Ledger::open(&ours.url()).await?;
         work::insert(&opened, JOBS, 1_000, lanes).await?;

@@ -241,6 +241,7 @@ DECLARE
     is_plain boolean := asked > 0 AND (is_uniform OR NOT has_names)
         AND num_nonnulls(lanes, priorities, run_ats, expiries, leases, keys, dedup_keys, while_live, budgets, retryables,
                          backoffs, traceparents) = 0;
+    has_begun boolean;
     look record;
     name_numbers integer[];
     retentions bigint[];
@@ -253,7 +254,7 @@ DECLARE
     stamp text;
     attempts_of integer := CASE WHEN queue LIKE 'queues/%' THEN 1 WHEN queue LIKE 'transactions/%' THEN 3 ELSE 15 END;
 BEGIN
-    PERFORM _begin(own);
+    has_begun := _begin(own);
     -- A name that is known as it is written needs no further check.
     SELECT n AS space, d AS definition,
            EXISTS (SELECT 1 FROM lines l WHERE l.ns = n.ns AND l.priority = coalesce(d.priority, 50)) AS has_line
@@ -330,24 +331,33 @@ BEGIN
         END IF;
     END IF;
     now_ms := _now(now_ms);
+    stamp := regexp_replace(queue, '^.*/', '') || '-item-' || _base36(now_ms) || '-';
     -- Drawn in the order of the jobs. A new array each, so that one row's number is known to all statements.
     numbers := ARRAY(SELECT nextval('acta.numbers') FROM generate_series(1, cardinality(payloads)));
-    stamp := regexp_replace(queue, '^.*/', '') || '-item-' || _base36(now_ms) || '-';
     ids := _ids(stamp, numbers, salts);
     IF is_plain THEN
-        INSERT INTO jobs (job, created_at, ns, id, name, backoff, payload)
-        SELECT unnest(numbers), now_ms, space.ns, unnest(ids), only_one.name, only_one.backoff, unnest(payloads);
-        INSERT INTO standing (job, place, id_digest, retention_ms, ns, name, max_attempts, state, priority, flags)
-        SELECT i.number, i.number, hashtextextended(i.id, 0), only_one.retention_ms, space.ns, coalesce(only_one.number, 0),
-               coalesce(only_one.max_attempts, attempts_of), 1, coalesce(only_one.priority, 50),
-               CASE WHEN coalesce(only_one.retryable, true) THEN 0 ELSE 8 END | CASE WHEN own THEN 256 ELSE 0 END
-        FROM (SELECT unnest(numbers) AS number, unnest(ids) AS id) i;
-        INSERT INTO changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, asked]);
         IF own AND NOT look.has_line THEN
             INSERT INTO lines (ns, priority, floor) VALUES (space.ns, coalesce(only_one.priority, 50), 0)
             ON CONFLICT DO NOTHING;
         END IF;
-        RETURN QUERY SELECT unnest(ids), true, 1::smallint, false;
+        -- One statement: each costs as much as several jobs do.
+        RETURN QUERY
+        WITH drawn AS MATERIALIZED (
+            SELECT unnest(numbers) AS number, unnest(ids) AS id, unnest(payloads) AS payload
+        ), told AS (
+            INSERT INTO jobs (job, created_at, ns, id, name, backoff, payload)
+            SELECT d.number, now_ms, space.ns, d.id, only_one.name, only_one.backoff, d.payload FROM drawn d
+        ), placed AS (
+            INSERT INTO standing (job, place, id_digest, retention_ms, ns, name, max_attempts, state, priority, flags)
+            SELECT d.number, d.number, hashtextextended(d.id, 0), only_one.retention_ms, space.ns,
+                   coalesce(only_one.number, 0), coalesce(only_one.max_attempts, attempts_of), 1,
+                   coalesce(only_one.priority, 50),
+                   CASE WHEN coalesce(only_one.retryable, true) THEN 0 ELSE 8 END | CASE WHEN own THEN 256 ELSE 0 END
+            FROM drawn d
+        ), counted AS (
+            INSERT INTO changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, asked])
+        )
+        SELECT d.id, true, 1::smallint, false FROM drawn d;
         RETURN;
     END IF;
     INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, traceparent, payload)

@@ -21,6 +21,7 @@ SET plan_cache_mode = force_generic_plan
 SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
+    has_begun boolean;
     look record;
     space acta.namespaces;
     late tid[] := '{}';
@@ -31,7 +32,7 @@ DECLARE
     last_instant constant bigint := 253402128000000;
     look_at bigint;
 BEGIN
-    PERFORM acta._begin(true);
+    has_begun := acta._begin(true);
     look_at := acta._now(now_ms);
     -- All that a claim has to know, in one look: statements cost more than what they do here.
     SELECT n AS space, k.numbers, d.numbers AS lease_of, d.leases AS lease_is, l.priorities, l.floors,
