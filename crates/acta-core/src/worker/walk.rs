@@ -201,7 +201,8 @@ impl World {
         if !self.has_ended {
             self.walk(Step::ShutDown);
         }
-        for _ in 0..1_000 {
+        // Alarms may be a millisecond apart, as heartbeats may, and the longest wait is of 28 s.
+        for _ in 0..40_000 {
             if self.has_ended {
                 break;
             }
