@@ -101,8 +101,13 @@ struct Relay {
 
 impl Relay {
     fn start(desk: &Desk, shop: &Shop) -> Self {
+        Self::start_with(desk, shop, "2s", &[])
+    }
+
+    fn start_with(desk: &Desk, shop: &Shop, hold: &str, environment: &[(&str, &str)]) -> Self {
         let child = desk
-            .command(&["outbox", "relay", "--source", &shop.url(), "--hold", "2s"])
+            .command(&["outbox", "relay", "--source", &shop.url(), "--hold", hold])
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -281,4 +286,234 @@ fn orders_arrive_from_postgres_in_files() {
 #[test]
 fn orders_arrive_from_postgres_in_postgres() {
     orders_arrive("postgres", "postgres");
+}
+
+/// Waits until it holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < patience, "it never came to this: {what}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// One row, as an application writes it.
+fn stage(shop: &Shop, columns: &str, values: &str) {
+    shop.run(&format!(
+        "INSERT INTO acta_outbox (namespace, payload{columns}) VALUES ('transactions/orders', {values})"
+    ));
+}
+
+fn count(shop: &Shop, condition: &str) -> u64 {
+    shop.run(&format!("SELECT count(*) FROM acta_outbox WHERE {condition}"))[0].parse().unwrap()
+}
+
+/// A relay that dies between the ledger's commit and its own delete, again and again: nothing comes twice, not even what has been
+/// finished and pruned in between.
+#[cfg(feature = "failpoints")]
+#[test]
+fn c109_a_death_between_commit_and_delete_doubles_nothing() {
+    const DEATHS: usize = 200;
+    for kind in ["sqlite", "postgres"] {
+        let desk = Desk::on("sqlite");
+        let shop = Shop::new(&desk, kind);
+        let mut pruned = Vec::new();
+        for number in 0..DEATHS / 2 {
+            shop.order(number, &format!("lane {number}"), true);
+            let mut relay = Relay::start_with(&desk, &shop, "100ms", &[("ACTA_FAILPOINT", "outbox-delivered")]);
+            assert!(!relay.child.wait().unwrap().success(), "it died");
+            if number == DEATHS / 4 {
+                // Everything so far is worked off, and forgotten but for its deliveries.
+                pruned = work_off(&desk);
+            }
+        }
+        assert!(shop.left() > 0, "the last one died before its delete");
+        let _relay = Relay::start_with(&desk, &shop, "1s", &[]);
+        until("all rows are gone", || shop.left() == 0);
+        let mut all = pruned.clone();
+        all.extend(arrived(&desk));
+        assert!(pruned.len() > DEATHS / 8, "some were pruned");
+        assert_eq!(faults(&shop.orders(), &all), Vec::<String>::new());
+    }
+}
+
+/// Runs and prunes what is there; what it was.
+#[cfg(feature = "failpoints")]
+fn work_off(desk: &Desk) -> Vec<(usize, String)> {
+    use acta_core::store::{Action, Operation};
+    let done = arrived(desk);
+    let store = desk.store();
+    let page = block_on(store.jobs(JobFilter { limit: 1_000, ..JobFilter::default() })).unwrap();
+    let ids = page.jobs.iter().map(|found| found.job.identity.id.clone()).collect();
+    let namespace: acta_core::Namespace = "transactions/orders".parse().unwrap();
+    let settings = acta_core::QueueSettings { retention: Some(acta_core::Span::from_millis(0)), ..Default::default() };
+    block_on(store.define(acta_core::store::Define::Queue(namespace.clone(), settings))).unwrap();
+    let cancel = Operation {
+        namespace: namespace.clone(),
+        ids,
+        action: Action::Cancel { force: true },
+        actor: None,
+        reason: None,
+    };
+    block_on(store.operate(cancel)).unwrap();
+    block_on(store.prune(namespace, 1_000)).unwrap();
+    assert_eq!(arrived(desk), [], "pruned");
+    done
+}
+
+/// A transaction that commits late is late, and not lost, and holds up nobody; nor does the shop ever wait for a relay.
+#[test]
+fn c100_c110_a_late_commit_is_delivered_and_nobody_waits() {
+    let desk = Desk::on("sqlite");
+    let shop = Shop::new(&desk, "postgres");
+    let _relay = Relay::start(&desk, &shop);
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| {
+            shop.run(
+                "BEGIN;
+                 INSERT INTO orders (number, lane) VALUES (1, 'a');
+                 INSERT INTO acta_outbox (namespace, payload, lane) VALUES ('transactions/orders', '{\"order\": 1}', 'a');
+                 SELECT pg_sleep(5);
+                 COMMIT",
+            )
+        });
+        until("it has its number", || shop.run("SELECT last_value FROM acta_outbox_id_seq")[0] == "1");
+        for number in 2..10 {
+            shop.order(number, if number % 2 == 0 { "a" } else { "b" }, true);
+        }
+        until("the others are there", || arrived(&desk).len() == 8);
+        assert!(!late.is_finished(), "before the late one has committed");
+        late.join().unwrap();
+    });
+    until("the late one is there", || arrived(&desk).len() == 9 && shop.left() == 0);
+    // A relay that stands still with rows in hand holds no lock on them.
+    let stopped = Relay::start(&desk, &shop);
+    let pid = stopped.child.id().to_string();
+    for number in 20..40 {
+        shop.order(number, "c", true);
+        if number == 30 {
+            std::process::Command::new("kill").args(["-STOP", &pid]).status().unwrap();
+        }
+    }
+    shop.run("SET lock_timeout = '1s'; UPDATE acta_outbox SET options = NULL; DELETE FROM acta_outbox WHERE payload = 'no such'");
+    until("all is delivered", || shop.left() == 0);
+    assert_eq!(arrived(&desk).len(), 29);
+}
+
+/// A row that is no job is put aside at once, with its reason; its lane goes on. An operator mends it and lets it go, or removes it.
+#[test]
+fn c105_a_poisoned_row_is_put_aside_and_let_go() {
+    for kind in ["sqlite", "postgres"] {
+        let desk = Desk::on("sqlite");
+        let shop = Shop::new(&desk, kind);
+        stage(&shop, ", lane, options", "'{\"order\": 1}', 'a', '{\"colour\": 1}'");
+        stage(&shop, ", lane", "'no JSON', 'a'");
+        stage(&shop, ", lane", "'{\"order\": 3}', 'a'");
+        stage(&shop, ", lane", "'{\"order\": 4}', 'b'");
+        let _relay = Relay::start(&desk, &shop);
+        until("the good ones are there", || arrived(&desk).len() == 2 && shop.left() == 2);
+        let url = shop.url();
+        let source = ["--source", url.as_str()];
+        let command = |words: &[&str]| desk.run(&[&["outbox"], words, &source[..]].concat());
+        let status = command(&["status", "--json"]);
+        assert!(status.out.contains("\"quarantined\":2"), "{status:?}");
+        let listed = command(&["quarantine", "list"]);
+        assert!(listed.out.contains("colour") && listed.out.contains("does not parse"), "{listed:?}");
+        let refused = command(&["quarantine", "requeue", "--id", "1"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let dry = command(&["quarantine", "requeue", "--id", "1", "--dry-run"]);
+        assert!(dry.code == Some(0) && count(&shop, "status = 3") == 2, "{dry:?}");
+        shop.run("UPDATE acta_outbox SET options = NULL WHERE id = 1");
+        let requeued = command(&["quarantine", "requeue", "--id", "1", "--yes"]);
+        assert_eq!(requeued.code, Some(0), "{requeued:?}");
+        until("the mended one is there", || arrived(&desk).len() == 3 && shop.left() == 1);
+        let discarded = command(&["quarantine", "discard", "--lane", "a", "--yes"]);
+        assert_eq!((discarded.code, shop.left()), (Some(0), 0), "{discarded:?}");
+        assert_eq!(command(&["quarantine", "discard", "--yes"]).code, Some(6));
+        assert_eq!(arrived(&desk).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4, 1]);
+    }
+}
+
+/// What the ledger refuses holds its lane until it is mended, and no other lane.
+#[test]
+fn a_refused_row_holds_its_lane_alone() {
+    for kind in ["sqlite", "postgres"] {
+        let desk = Desk::on("sqlite");
+        let shop = Shop::new(&desk, kind);
+        stage(&shop, ", name, lane", "'{\"order\": 0}', 'Ship', 'z'");
+        let _relay = Relay::start(&desk, &shop);
+        until("the name is known", || arrived(&desk).len() == 1);
+        stage(&shop, ", name, lane", "'{\"order\": 1}', 'ship', 'a'");
+        for number in 2..6 {
+            stage(
+                &shop,
+                ", name, lane",
+                &format!("'{{\"order\": {number}}}', 'Ship', '{}'", if number == 4 { "b" } else { "a" }),
+            );
+        }
+        until("the other lane flows", || arrived(&desk).len() == 2);
+        until("it is refused and what is behind it waits", || {
+            count(&shop, "status = 4") == 1 && count(&shop, "status = 2") == 3
+        });
+        assert_eq!(shop.run("SELECT fault FROM acta_outbox WHERE status = 4").len(), 1);
+        shop.run("UPDATE acta_outbox SET name = 'Ship' WHERE status = 4");
+        until("all are there", || shop.left() == 0);
+        assert_eq!(arrived(&desk).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 4, 1, 2, 3, 5]);
+    }
+}
+
+/// What is parked behind a head that somebody deletes by hand comes all the same.
+#[test]
+fn a_head_deleted_by_hand_strands_nobody() {
+    for kind in ["sqlite", "postgres"] {
+        let desk = Desk::on("sqlite");
+        let shop = Shop::new(&desk, kind);
+        stage(&shop, ", name, lane", "'{\"order\": 0}', 'Ship', 'z'");
+        let _relay = Relay::start(&desk, &shop);
+        until("the name is known", || arrived(&desk).len() == 1);
+        stage(&shop, ", name, lane", "'{\"order\": 1}', 'ship', 'a'");
+        stage(&shop, ", name, lane", "'{\"order\": 2}', 'Ship', 'a'");
+        until("it waits", || count(&shop, "status = 4") == 1 && count(&shop, "status = 2") == 1);
+        shop.run("DELETE FROM acta_outbox WHERE status = 4");
+        until("it has come", || arrived(&desk).len() == 2 && shop.left() == 0);
+    }
+}
+
+/// A ledger out of reach costs next to nothing, and no row its good name.
+#[test]
+fn a_ledger_that_is_down_is_waited_for() {
+    use acta_testkit::postgres::Stop;
+    let server = Server::start(&[]);
+    let database = Database::new(&server.url("postgres"), None);
+    let url = database.url();
+    let desk = Desk::on("sqlite");
+    let shop = Shop::new(&desk, "sqlite");
+    let environment = [("TS_QUEUE_PROVIDER", "postgres"), ("DATABASE_URL", url.as_str())];
+    let relay = Relay::start_with(&desk, &shop, "2s", &environment);
+    shop.order(1, "a", true);
+    until("the first one is there", || shop.left() == 0);
+    server.stop(Stop::Immediate);
+    for number in 2..50 {
+        shop.order(number, if number % 2 == 0 { "a" } else { "b" }, true);
+    }
+    let (before, down) =
+        (cpu_ms(&relay.child), Duration::from_secs(if std::env::var_os("ACTA_LONG").is_some() { 60 } else { 6 }));
+    std::thread::park_timeout(down);
+    let used = Duration::from_millis(cpu_ms(&relay.child) - before);
+    assert!(used < down / 10, "{used:?} of {down:?}");
+    assert_eq!((count(&shop, "status = 3"), count(&shop, "refusals > 0"), shop.left()), (0, 0, 48));
+    server.resume();
+    until("all are there", || shop.left() == 0);
+    let store = block_on(url.parse::<acta_store::Address>().unwrap().open(std::sync::Arc::new(acta_core::SystemClock)))
+        .unwrap();
+    let page = block_on(store.jobs(JobFilter { limit: 100, ..JobFilter::default() })).unwrap();
+    assert_eq!(page.jobs.len(), 49);
+}
+
+/// What a process has used of the processors so far.
+fn cpu_ms(child: &Child) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // In hundredths of a second, as everywhere on Linux.
+    (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }

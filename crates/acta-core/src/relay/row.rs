@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn what_is_no_job_is_told_at_once() {
         for (row, what) in [
-            (Row { payload: "{".into(), ..row() }, "payload"),
+            (Row { payload: "{".into(), ..row() }, "JSON"),
             (Row { namespace: "../x".into(), ..row() }, "../x"),
             (Row { lane: Some("a\0".into()), ..row() }, "lane"),
             (Row { name: Some(String::new()), ..row() }, "name"),

@@ -9,6 +9,7 @@ use acta_core::relay::{
 };
 use acta_core::store::{Deliver, Delivered, Deliveries};
 use acta_core::{Error, Label, Namespace, Random, Result, Seeded, Span};
+use acta_store::failpoint::failpoint;
 use acta_store::random::system_random;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -201,6 +202,7 @@ impl Line {
                 }
             }
         }
+        failpoint("outbox-delivered");
         metrics::counter!("acta_outbox_delivered_total").increment(gone.len() as u64);
         self.source.remove(token, &gone).await
     }
