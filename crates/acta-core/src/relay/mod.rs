@@ -25,7 +25,7 @@ pub const MOST_TAKEN: usize = 1_000;
 pub const MOST_REFUSALS: u32 = 5;
 /// How long after a row was first taken its delivery is still known to the ledger for certain. Later nobody can tell whether it has
 /// arrived, and it is put into quarantine instead.
-pub const KNOWN_FOR: Span = Span::of(Duration::from_secs(89 * 86_400));
+pub const KNOWN_FOR: Span = Span::of(Duration::from_hours(89 * 24));
 
 /// What is wrong with a row that is put into quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]

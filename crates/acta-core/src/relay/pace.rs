@@ -13,7 +13,7 @@ const FAILING_MS: u64 = 100;
 const MOST_FAILING_MS: u64 = 15_000;
 /// The delay behind a refusal, doubled each time.
 const REFUSED: Backoff =
-    Backoff::Doubling { initial: Span::of(Duration::from_secs(1)), max: Span::of(Duration::from_secs(60)) };
+    Backoff::Doubling { initial: Span::of(Duration::from_secs(1)), max: Span::of(Duration::from_mins(1)) };
 
 /// What becomes of a row that the ledger has refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

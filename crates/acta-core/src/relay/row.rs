@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    fn wrong(row: Row) -> String {
+    fn wrong(row: &Row) -> String {
         row.judge("shop", Timestamp::from_millis(0)).unwrap_err().to_string()
     }
 
@@ -162,7 +162,7 @@ mod tests {
             (Row { options: Some("{\"priority\": 5}".into()), ..row() }, "priority"),
             (Row { options: Some("[]".into()), ..row() }, "options"),
         ] {
-            let told = wrong(row);
+            let told = wrong(&row);
             assert!(told.starts_with("malformed: ") && told.contains(what), "{what}: {told}");
         }
     }

@@ -27,7 +27,7 @@ const UNPARKED: i64 = 1_000;
 const RELEASE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many lines one sweep looks at.
-const SWEPT: i64 = 500;
+const SWEPT: u16 = 500;
 
 /// The outbox in the database at `address`: `postgres://…`, or `sqlite:<file>`, which must be there.
 pub fn open(address: &str, table: &TableName) -> Result<Arc<dyn Source>> {
@@ -82,9 +82,9 @@ struct Chosen {
 fn lines<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTreeMap<&'r str, Vec<&'r str>> {
     let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (namespace, lane) in rows.into_iter().filter_map(Row::line) {
-        let lanes = lines.entry(namespace).or_default();
-        if !lanes.contains(&lane) {
-            lanes.push(lane);
+        let of_it = lines.entry(namespace).or_default();
+        if !of_it.contains(&lane) {
+            of_it.push(lane);
         }
     }
     lines

@@ -12,20 +12,12 @@ use crate::postgres::client::{Connections, Param, get, params};
 
 /// How many connections a relay needs: one that takes while another one removes.
 const CONNECTIONS: usize = 2;
-/// What is parked behind these lines comes, the first of each.
-const UNPARK: &str = "UPDATE {table} SET status = 0
-WHERE status = 2 AND id IN (
-    SELECT q.id FROM unnest($1::text[], $2::text[]) l (namespace, lane)
-    CROSS JOIN LATERAL (SELECT p.id FROM {table} p WHERE p.namespace = l.namespace AND p.lane = l.lane AND p.status = 2
-                        ORDER BY p.id LIMIT $3) q)";
-
 /// An outbox in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresOutbox {
     db: Connections,
     place: String,
     statements: Statements,
-    unpark: String,
     rounds: Mutex<Rounds>,
 }
 
@@ -35,8 +27,7 @@ impl PostgresOutbox {
         let db = Connections::new(&url.parse()?, CONNECTIONS)?;
         let place = format!("the outbox {} in {}", table.as_str(), db.place());
         let statements = Statements::new(Dialect::Postgres, table);
-        let unpark = UNPARK.replace("{table}", table.as_str());
-        Ok(Self { db, place, statements, unpark, rounds: Mutex::default() })
+        Ok(Self { db, place, statements, rounds: Mutex::default() })
     }
 
     fn rounds(&self) -> MutexGuard<'_, Rounds> {
@@ -69,8 +60,10 @@ impl PostgresOutbox {
 
     async fn sweep(&self) -> Result<()> {
         let (namespace, lane) = self.rounds().cursor.clone();
-        let found = self.all(&self.statements.sweep, params![namespace => TEXT, lane => TEXT, SWEPT => INT8]).await?;
-        let is_full = found.len() as i64 >= SWEPT;
+        let found = self
+            .all(&self.statements.sweep, params![namespace => TEXT, lane => TEXT, i64::from(SWEPT) => INT8])
+            .await?;
+        let is_full = found.len() >= usize::from(SWEPT);
         let last = found.last().filter(|_| is_full);
         let cursor = last.map(|row| Ok::<_, Error>((get(row, 0)?, get(row, 1)?))).transpose()?.unwrap_or_default();
         self.rounds().cursor = cursor;
@@ -94,7 +87,7 @@ impl PostgresOutbox {
         }
         if !lanes.is_empty() {
             let params = params![namespaces => TEXT_ARRAY, lanes => TEXT_ARRAY, UNPARKED => INT8];
-            self.all(&self.unpark, params).await?;
+            self.all(&self.statements.unpark_lines, params).await?;
         }
         Ok(())
     }
@@ -137,8 +130,8 @@ impl Source for PostgresOutbox {
         let mut chosen = Vec::with_capacity(looked.len());
         for row in &looked {
             let lane: Option<String> = get(row, 2)?;
-            let line = lane.map(|lane| Ok::<_, Error>((get(row, 1)?, lane))).transpose()?;
-            chosen.push(Chosen { id: get(row, 0)?, line, is_behind: get(row, 3)? });
+            let namespace = get(row, 1)?;
+            chosen.push(Chosen { id: get(row, 0)?, line: lane.map(|lane| (namespace, lane)), is_behind: get(row, 3)? });
         }
         let (free, behind) = parted(&chosen);
         if !behind.is_empty() {

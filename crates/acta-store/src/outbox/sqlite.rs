@@ -125,10 +125,10 @@ fn sweep(db: &Connection, statements: &Statements, rounds: &mut Rounds) -> rusql
     let (namespace, lane) = &rounds.cursor;
     let found = db
         .prepare_cached(&statements.sweep)?
-        .query_map(params![namespace, lane, SWEPT], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map(params![namespace, lane, i64::from(SWEPT)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<Vec<(String, String, Option<i64>)>>>()?;
     rounds.cursor = match found.last() {
-        Some((namespace, lane, _)) if found.len() as i64 >= SWEPT => (namespace.clone(), lane.clone()),
+        Some((namespace, lane, _)) if found.len() >= usize::from(SWEPT) => (namespace.clone(), lane.clone()),
         _ => Default::default(),
     };
     let heads: Vec<i64> = found.iter().filter_map(|(.., head)| *head).collect();

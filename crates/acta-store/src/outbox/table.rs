@@ -95,6 +95,7 @@ macro_rules! statements {
     ($($(#[$about:meta])* $name:ident),* $(,)?) => {
         /// The statements on one table.
         #[derive(Debug)]
+        #[allow(dead_code, reason = "SQLite lets lines go on one by one, PostgreSQL all at once")]
         pub(super) struct Statements {
             $(pub(super) $name: String,)*
         }
@@ -110,7 +111,7 @@ macro_rules! statements {
 }
 
 statements! {
-    source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, defer, quarantine, standing,
+    source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, unpark_lines, defer, quarantine, standing,
     quarantined, requeue, discard, sweep,
 }
 

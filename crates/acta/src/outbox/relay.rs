@@ -26,13 +26,14 @@ pub struct Relay {
     ledger: Ledger,
     sources: Vec<Arc<dyn Source>>,
     hold: Span,
+    until_idle: bool,
     woken: Arc<Notify>,
 }
 
 impl Relay {
     /// A relay into this ledger, which has no source yet.
     pub fn new(ledger: &Ledger) -> Self {
-        Self { ledger: ledger.clone(), sources: Vec::new(), hold: HOLD, woken: Arc::default() }
+        Self { ledger: ledger.clone(), sources: Vec::new(), hold: HOLD, until_idle: false, woken: Arc::default() }
     }
 
     /// One source more.
@@ -44,6 +45,12 @@ impl Relay {
     /// For how long rows are held, instead of 30 s: so long they wait where a relay has died. It delivers within half of it.
     pub fn hold(mut self, hold: Span) -> Self {
         self.hold = hold;
+        self
+    }
+
+    /// Ends when a look finds nothing that may be delivered now.
+    pub fn until_idle(mut self, until_idle: bool) -> Self {
+        self.until_idle = until_idle;
         self
     }
 
@@ -61,15 +68,24 @@ impl Relay {
                 source: Arc::clone(source),
                 ledger: self.ledger.clone(),
                 hold: self.hold,
+                until_idle: self.until_idle,
                 random: system_random()?,
                 pace: Pace::default(),
                 id: None,
             };
             set.spawn(line.run(Arc::clone(&self.woken), ending.subscribe()));
         }
-        shutdown.await;
-        ending.send_replace(true);
-        while set.join_next().await.is_some() {}
+        let mut shutdown = std::pin::pin!(shutdown);
+        let mut is_told = false;
+        loop {
+            tokio::select! {
+                ended = set.join_next() => if ended.is_none() { break },
+                () = &mut shutdown, if !is_told => {
+                    is_told = true;
+                    ending.send_replace(true);
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -79,6 +95,7 @@ struct Line {
     source: Arc<dyn Source>,
     ledger: Ledger,
     hold: Span,
+    until_idle: bool,
     random: Seeded,
     pace: Pace,
     id: Option<String>,
@@ -91,6 +108,9 @@ impl Line {
                 Ok(has_found) => {
                     if self.pace.is_failing() {
                         tracing::info!("the outbox is worked on again");
+                    }
+                    if self.until_idle && !has_found {
+                        return;
                     }
                     self.pace.went_well(has_found)
                 }

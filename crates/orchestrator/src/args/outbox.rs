@@ -66,6 +66,10 @@ pub(crate) struct RelayArgs {
     /// For how long rows are held: so long they wait where a relay has died
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) hold: Span,
+
+    /// End when a look finds nothing that may be delivered now
+    #[arg(long)]
+    pub(crate) until_idle: bool,
 }
 
 /// Which rows in quarantine.

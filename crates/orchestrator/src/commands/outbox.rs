@@ -52,8 +52,9 @@ async fn relay(settings: &Settings, printer: &Printer, args: &RelayArgs) -> Resu
         // What is wrong from the beginning is told at once; later it is waited for.
         source.id().await?;
     }
-    let relay = sources.into_iter().fold(Relay::new(&ledger).hold(args.hold), Relay::source);
-    printer.news("carrying; interrupt to end");
+    let relay =
+        sources.into_iter().fold(Relay::new(&ledger).hold(args.hold).until_idle(args.until_idle), Relay::source);
+    printer.news(if args.until_idle { "carrying what is there" } else { "carrying; interrupt to end" });
     relay.run(interrupts.next()).await?;
     printer.news("ended: what was taken is delivered or given back");
     Ok(Exit::Done)
