@@ -11,7 +11,7 @@ use crate::error::Error;
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, between that day and the end of the year 9999.
 ///
 /// On the wire it is RFC 3339 in UTC with three decimals: `2026-10-03T09:12:00.000Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Default, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

@@ -19,6 +19,7 @@ pub mod json;
 pub mod name;
 pub mod policy;
 pub mod random;
+pub mod relay;
 pub mod rows;
 pub mod rules;
 pub mod shelf;

@@ -12,6 +12,8 @@ pub mod failpoint;
 pub mod file;
 pub mod filesystem;
 mod migration;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod random;

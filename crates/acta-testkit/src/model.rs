@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use acta_core::job::FailureKind;
 use acta_core::store::{
-    Action, Claim, Claimant, Dedup, Define, Enqueue, Failure, Heartbeats, Hold, LaneFilter, NewJob, News, Operation,
-    Outcome, Report, Settlement, Wave,
+    Action, Claim, Claimant, Dedup, Define, Deliver, Deliveries, Enqueue, Failure, Heartbeats, Hold, LaneFilter,
+    NewJob, News, Operation, Outcome, Report, Settlement, Wave,
 };
 use acta_core::{Backoff, Definition, Item, JobId, Name, QueueSettings, Span, Store, Timestamp};
 use proptest::prelude::*;
@@ -26,6 +26,8 @@ type Pick = u16;
 pub enum Step {
     /// Adds jobs.
     Enqueue(usize, Vec<JobShape>),
+    /// Takes, closes or reopens deliveries of an outbox.
+    Deliver(usize, u8, Vec<(u8, JobShape)>),
     /// Claims; some by name, some expecting a job, some with reason and trace.
     Claim(usize, ClaimShape),
     /// Settles a wave, and perhaps claims.
@@ -153,6 +155,8 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let wave = prop::collection::vec((any::<Pick>(), claimant_shape(), outcome_shape()), 0..4);
     let step = prop_oneof![
         6 => (path(), prop::collection::vec(job_shape(), 0..4)).prop_map(|(path, jobs)| Step::Enqueue(path, jobs)),
+        3 => (path(), 0..6_u8, prop::collection::vec((0..5_u8, job_shape()), 0..4))
+            .prop_map(|(path, what, jobs)| Step::Deliver(path, what, jobs)),
         8 => (path(), claim_shape()).prop_map(|(path, claim)| Step::Claim(path, claim)),
         8 => (path(), wave, prop::option::weighted(0.3, claim_shape()))
             .prop_map(|(path, wave, claim)| Step::Settle(path, wave, claim)),
@@ -248,6 +252,19 @@ async fn apply(desk: &Desk, step: &Step) -> String {
         Step::Enqueue(path, jobs) => {
             let jobs = jobs.iter().map(|shape| new_job(shape, *path, now(desk))).collect();
             format!("{:?}", store.enqueue(Enqueue { namespace: namespace(PATHS[*path]), jobs }).await)
+        }
+        Step::Deliver(path, what, shapes) => {
+            let key = |number: u8| label(&format!("delivery {number}"));
+            let keys = || shapes.iter().map(|(number, _)| key(*number)).collect();
+            let deliveries = match what {
+                0 => Deliveries::Close(keys()),
+                1 => Deliveries::Reopen(keys()),
+                _ => {
+                    let job = |shape| new_job(shape, *path, now(desk));
+                    Deliveries::Arrive(shapes.iter().map(|(number, shape)| (key(*number), job(shape))).collect())
+                }
+            };
+            format!("{:?}", store.deliver(Deliver { namespace: namespace(PATHS[*path]), deliveries }).await)
         }
         Step::Claim(path, shape) => format!("{:?}", store.claim(claim(desk, *path, shape).await).await),
         Step::Settle(path, wave, then) => {

@@ -17,6 +17,8 @@ mod job;
 mod ledger;
 mod maintenance;
 mod observed;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub mod outbox;
 mod prepare;
 mod shutdown;
 pub mod testing;

@@ -9,8 +9,9 @@ use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::job::FailureKind;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter,
-    LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats,
+    Hold, JobFilter, LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, Report, SettleAnswer,
+    Wave,
 };
 use acta_core::{JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
@@ -66,6 +67,10 @@ async fn call<T>(
     answer
 }
 
+fn count_enqueued(namespace: &Namespace, created: usize) {
+    metrics::counter!("acta_jobs_enqueued_total", "namespace" => namespace.to_string()).increment(created as u64);
+}
+
 /// What a settle is counted as.
 fn word_of(outcome: &Outcome) -> &'static str {
     match outcome {
@@ -103,7 +108,15 @@ impl Store for Observed {
         let namespace = enqueue.namespace.clone();
         let answers = call("enqueue", Some(&namespace), self.store.enqueue(enqueue)).await?;
         let created = answers.iter().filter(|answer| answer.created).count();
-        metrics::counter!("acta_jobs_enqueued_total", "namespace" => namespace.to_string()).increment(created as u64);
+        count_enqueued(&namespace, created);
+        Ok(answers)
+    }
+
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>> {
+        let namespace = deliver.namespace.clone();
+        let answers = call("deliver", Some(&namespace), self.store.deliver(deliver)).await?;
+        let created = answers.iter().filter(|answer| matches!(answer, Delivered::Now { created: true, .. })).count();
+        count_enqueued(&namespace, created);
         Ok(answers)
     }
 

@@ -54,7 +54,7 @@ fn the_readme_s_commands_do_what_it_says() {
 /// What the pages show is typed into a shell, line by line, in a folder that has nothing.
 #[test]
 fn the_pages_for_operators_do_what_they_show() {
-    for page in ["docs/OPERATING.md", "docs/FILES.md"] {
+    for page in ["docs/OPERATING.md", "docs/FILES.md", "docs/OUTBOX.md"] {
         let desk = Desk::new();
         let binary = Path::new(env!("CARGO_BIN_EXE_orchestrator")).parent().unwrap();
         let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());

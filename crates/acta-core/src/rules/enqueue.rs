@@ -21,12 +21,18 @@ impl<R: Rows> Rules<'_, R> {
     /// Adds jobs, all or none.
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
         check_size(jobs)?;
-        // All are judged before the first is written, so that a refused batch leaves nothing behind.
+        self.check_all(jobs.iter().enumerate())?;
+        jobs.iter().map(|job| self.enqueue_one(job)).collect()
+    }
+
+    /// Judges jobs of one call, each with its place there: all before the first is written, so that a refused batch leaves nothing
+    /// behind.
+    pub(super) fn check_all<'j>(&mut self, jobs: impl Iterator<Item = (usize, &'j NewJob)>) -> Result<()> {
         let mut names = BTreeMap::new();
-        for (index, job) in jobs.iter().enumerate() {
+        for (index, job) in jobs {
             self.check(job).and_then(|()| check_case(job, &mut names)).map_err(|fault| fault.at(index))?;
         }
-        jobs.iter().map(|job| self.enqueue_one(job)).collect()
+        Ok(())
     }
 
     fn check(&mut self, job: &NewJob) -> Result<()> {
@@ -41,7 +47,7 @@ impl<R: Rows> Rules<'_, R> {
         }
     }
 
-    fn enqueue_one(&mut self, new: &NewJob) -> Result<Enqueued> {
+    pub(super) fn enqueue_one(&mut self, new: &NewJob) -> Result<Enqueued> {
         if let Some(dedup) = &new.dedup
             && let Some(duplicate) = self.duplicate(dedup, &new.payload)?
         {

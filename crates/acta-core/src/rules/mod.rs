@@ -5,6 +5,7 @@
 
 mod claim;
 mod claimancy;
+mod deliver;
 mod due;
 mod enqueue;
 mod explain;

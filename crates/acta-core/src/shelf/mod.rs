@@ -22,8 +22,8 @@ use crate::random::Random;
 use crate::rows::{Queue, Rows};
 use crate::rules::Rules;
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter,
-    Operated, Operation, Overview, Page, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
+    JobFilter, LaneFilter, Operated, Operation, Overview, Page, Report, SettleAnswer, Wave,
 };
 
 pub use memory::{Memory, MemoryStore};
@@ -165,6 +165,12 @@ impl<K: Keeper> Shelf<K> {
     pub fn enqueue(&mut self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
         let (book, is_new) = self.find_or_new(&enqueue.namespace)?;
         self.run(book, is_new, |rules| rules.enqueue(&enqueue.jobs))
+    }
+
+    /// [`crate::Store::deliver`].
+    pub fn deliver(&mut self, deliver: &Deliver) -> Result<Vec<Delivered>> {
+        let (book, is_new) = self.find_or_new(&deliver.namespace)?;
+        self.run(book, is_new, |rules| rules.deliver(&deliver.deliveries))
     }
 
     /// [`crate::Store::claim`].

@@ -13,8 +13,8 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::name::{Label, Namespace};
 use crate::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
-    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Store, Wave,
+    Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Store, Wave,
 };
 
 /// What a verb does to the books.
@@ -46,6 +46,10 @@ pub trait Shared: Send + Sync {
 impl<S: Shared> Store for S {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
         self.run(Access::Change, move |shelf| shelf.enqueue(&enqueue)).await
+    }
+
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>> {
+        self.run(Access::Change, move |shelf| shelf.deliver(&deliver)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {

@@ -1,6 +1,7 @@
 //! The seam: what every ledger offers, whatever it is kept in.
 
 mod claim;
+mod deliver;
 mod enqueue;
 mod list;
 mod operate;
@@ -20,6 +21,7 @@ use crate::json::Json;
 use crate::name::{Label, Namespace};
 
 pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
+pub use deliver::{Deliver, Delivered, Deliveries};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
 pub use list::{Found, JobFilter, LaneFilter, Overview, Page};
 pub use operate::{Action, Define, Hold, Operated, Operation};
@@ -32,6 +34,8 @@ pub use settle::{Claimant, Failure, Outcome, SettleAnswer, Settlement, Wave};
 pub trait Store: Send + Sync {
     /// Adds jobs, all or none; one answer a job, in order. The first use of a namespace makes it.
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>>;
+    /// Takes what comes from an outbox, each delivery once; or closes deliveries, or reopens them. One answer each, in order.
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>>;
     /// Takes up to `count` jobs.
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer>;
     /// Settles a wave: each settlement is judged by its own fence, one answer each, in order.

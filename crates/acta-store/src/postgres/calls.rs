@@ -5,8 +5,8 @@ use std::time::Duration;
 use acta_core::job::FailureKind;
 use acta_core::rules::Refusal;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, ClaimOutcome, Claimant, Enqueue, Enqueued, Heartbeats, NewJob, Outcome, SettleAnswer,
-    Settlement, Wave,
+    Beat, Claim, ClaimAnswer, ClaimOutcome, Claimant, Enqueue, Enqueued, Heartbeats, Outcome, SettleAnswer, Settlement,
+    Wave,
 };
 use acta_core::{Error, JobId, Label, Name, Result, Span, State, Timestamp, Traceparent};
 use tokio_postgres::Row;
@@ -21,54 +21,104 @@ use super::session::{Session, column, count_of, params, statement, written};
 const BUSY_TRIES: usize = 400;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
+/// Jobs to add, as `acta._enqueue` takes them: side by side.
+pub(super) struct Columns<'j> {
+    path: String,
+    payloads: Vec<&'j str>,
+    names: Option<Vec<Option<&'j str>>>,
+    lanes: Option<Vec<Option<&'j str>>>,
+    priorities: Option<Vec<Option<i16>>>,
+    run_ats: Option<Vec<Option<i64>>>,
+    expiries: Option<Vec<Option<i64>>>,
+    leases: Option<Vec<Option<i64>>>,
+    keys: Option<Vec<Option<&'j str>>>,
+    dedup_keys: Option<Vec<Option<&'j str>>>,
+    while_live: Option<Vec<Option<bool>>>,
+    budgets: Option<Vec<Option<i32>>>,
+    retryables: Option<Vec<Option<bool>>>,
+    backoffs: Option<Vec<Option<String>>>,
+    traceparents: Option<Vec<Option<&'j str>>>,
+    salts: Vec<String>,
+    now: Option<i64>,
+}
+
+impl<'j> Columns<'j> {
+    pub(super) fn of(enqueue: &'j Enqueue, salts: Vec<String>, now: Option<i64>) -> Self {
+        let jobs = &enqueue.jobs;
+        Self {
+            path: enqueue.namespace.to_string(),
+            payloads: jobs.iter().map(|job| job.payload.as_str()).collect(),
+            names: column(jobs, |job| job.name.as_ref().map(Name::as_str)),
+            lanes: column(jobs, |job| job.lane.as_ref().map(Label::as_str)),
+            priorities: column(jobs, |job| job.priority.map(i16::from)),
+            run_ats: column(jobs, |job| millis(job.run_at)),
+            expiries: column(jobs, |job| millis(job.expires_at)),
+            leases: column(jobs, |job| job.lease.map(Span::as_millis)),
+            keys: column(jobs, |job| job.key.as_ref().map(Label::as_str)),
+            dedup_keys: column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.key.as_str())),
+            while_live: column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.while_live)),
+            budgets: column(jobs, |job| job.max_attempts.map(count_of)),
+            retryables: column(jobs, |job| job.retryable),
+            backoffs: column(jobs, |job| job.backoff.as_ref().and_then(|backoff| written(backoff).ok())),
+            traceparents: column(jobs, |job| job.traceparent.as_ref().map(Traceparent::as_str)),
+            salts,
+            now,
+        }
+    }
+
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        params![
+            self.path => TEXT,
+            self.payloads => TEXT_ARRAY,
+            self.names => TEXT_ARRAY,
+            self.lanes => TEXT_ARRAY,
+            self.priorities => INT2_ARRAY,
+            self.run_ats => INT8_ARRAY,
+            self.expiries => INT8_ARRAY,
+            self.leases => INT8_ARRAY,
+            self.keys => TEXT_ARRAY,
+            self.dedup_keys => TEXT_ARRAY,
+            self.while_live => BOOL_ARRAY,
+            self.budgets => INT4_ARRAY,
+            self.retryables => BOOL_ARRAY,
+            self.backoffs => TEXT_ARRAY,
+            self.traceparents => TEXT_ARRAY,
+            self.salts => TEXT_ARRAY,
+            self.now => INT8,
+        ]
+        .to_vec()
+    }
+}
+
+/// What became of one of them.
+pub(super) fn enqueued(row: &Row) -> Result<Enqueued> {
+    Ok(Enqueued {
+        id: JobId::trusted(get::<&str>(row, 0)?),
+        created: get(row, 1)?,
+        state: codec::state_of(get(row, 2)?)?,
+        payload_differs: get(row, 3)?,
+    })
+}
+
 impl PostgresStore {
     pub(super) async fn enqueue_jobs(&self, enqueue: &Enqueue) -> Result<Vec<Enqueued>> {
-        let jobs = &enqueue.jobs;
         let mut drawn = self.words().await;
-        let salts = drawn.peek(jobs.len(), JobId::salt).unwrap_or_else(|| self.salts(jobs.len()));
-        let payloads: Vec<&str> = jobs.iter().map(|job| job.payload.as_str()).collect();
-        let label = |label: &'_ Option<Label>| -> Option<String> { label.as_ref().map(ToString::to_string) };
-        let backoffs = column(jobs, |job: &NewJob| job.backoff.as_ref().and_then(|backoff| written(backoff).ok()));
-        let path = enqueue.namespace.to_string();
+        let count = enqueue.jobs.len();
+        let salts = drawn.peek(count, JobId::salt).unwrap_or_else(|| self.salts(count));
+        let columns = Columns::of(enqueue, salts, self.given_now());
         let family = Some(enqueue.namespace.family());
-        let params: &[Param<'_>] = params![
-            path => TEXT,
-            payloads => TEXT_ARRAY,
-            column(jobs, |job| job.name.as_ref().map(Name::as_str)) => TEXT_ARRAY,
-            column(jobs, |job| label(&job.lane)) => TEXT_ARRAY,
-            column(jobs, |job| job.priority.map(i16::from)) => INT2_ARRAY,
-            column(jobs, |job| millis(job.run_at)) => INT8_ARRAY,
-            column(jobs, |job| millis(job.expires_at)) => INT8_ARRAY,
-            column(jobs, |job| job.lease.map(Span::as_millis)) => INT8_ARRAY,
-            column(jobs, |job| label(&job.key)) => TEXT_ARRAY,
-            column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.key.as_str())) => TEXT_ARRAY,
-            column(jobs, |job| job.dedup.as_ref().map(|dedup| dedup.while_live)) => BOOL_ARRAY,
-            column(jobs, |job| job.max_attempts.map(count_of)) => INT4_ARRAY,
-            column(jobs, |job| job.retryable) => BOOL_ARRAY,
-            backoffs => TEXT_ARRAY,
-            column(jobs, |job| job.traceparent.as_ref().map(Traceparent::as_str)) => TEXT_ARRAY,
-            salts => TEXT_ARRAY,
-            self.given_now() => INT8,
-        ];
-        let call = (statement!("enqueue"), params);
+        let params = columns.params();
+        let call = (statement!("enqueue"), params.as_slice());
         let rows = match self.wake.take_turn(&enqueue.namespace) {
             Some(_turn) => {
-                let word = vec![path.as_str()];
+                let word = vec![columns.path.as_str()];
                 let then = (statement!("notify"), params![word => TEXT_ARRAY] as &[Param<'_>]);
                 self.db.all_and_then(family, call, then).await?
             }
             None => self.db.all(family, call.0, call.1).await?,
         };
         self.wake.note(&enqueue.namespace);
-        let read = |row: &Row| {
-            Ok(Enqueued {
-                id: JobId::trusted(get::<&str>(row, 0)?),
-                created: get(row, 1)?,
-                state: codec::state_of(get(row, 2)?)?,
-                payload_differs: get(row, 3)?,
-            })
-        };
-        let answers = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let answers = rows.iter().map(enqueued).collect::<Result<Vec<_>>>()?;
         drawn.take(answers.iter().filter(|answer| answer.created).count());
         Ok(answers)
     }

@@ -23,7 +23,7 @@ fn unfit(column: usize, why: impl std::fmt::Display) -> Error {
 }
 
 /// A value of a row.
-pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
+pub(crate) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|fault| unfit(column, fault))
 }
 

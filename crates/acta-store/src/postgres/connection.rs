@@ -10,18 +10,18 @@ use super::url::Url;
 
 /// A parameter and its type. The type is told, so that a statement is one round trip and leaves nothing behind on the server: what
 /// a pooler in transaction mode can carry.
-pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
+pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The connections of one process to one ledger.
 #[derive(Debug)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     pool: Pool,
     place: String,
 }
 
 impl Connections {
     /// At most `most` connections to the database that `url` names; none is opened yet.
-    pub(super) fn new(url: &Url, most: usize) -> Result<Self> {
+    pub(crate) fn new(url: &Url, most: usize) -> Result<Self> {
         let place = url.to_string();
         let manager = Manager::from_config(
             url.config(),
@@ -34,12 +34,12 @@ impl Connections {
     }
 
     /// The ledger's name, without a password.
-    pub(super) fn place(&self) -> &str {
+    pub(crate) fn place(&self) -> &str {
         &self.place
     }
 
     /// A connection, as soon as one is free.
-    pub(super) async fn get(&self) -> Result<Client> {
+    pub(crate) async fn get(&self) -> Result<Client> {
         self.pool.get().await.map_err(|fault| match fault {
             PoolError::Backend(fault) => fault::translate(&self.place, None, &fault),
             other => fault::unavailable(&self.place, other.to_string()),

@@ -10,6 +10,7 @@ mod calls;
 mod cells;
 mod codec;
 mod connection;
+mod deliver;
 mod drawn;
 #[cfg(any(feature = "sqlx-postgres", feature = "tokio-postgres"))]
 mod driver;
@@ -24,6 +25,13 @@ mod tls;
 mod url;
 mod wake;
 
+/// Connections and values, for the outboxes in PostgreSQL.
+pub(crate) mod client {
+    pub(crate) use super::codec::get;
+    pub(crate) use super::connection::{Connections, Param};
+    pub(crate) use super::session::params;
+}
+
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
@@ -31,8 +39,8 @@ use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
-    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Seeded, State, Store};
 use async_trait::async_trait;
@@ -156,6 +164,10 @@ impl Store for PostgresStore {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
         enqueue.check()?;
         self.enqueue_jobs(&enqueue).await
+    }
+
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>> {
+        self.deliver_all(deliver).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {

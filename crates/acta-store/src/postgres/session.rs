@@ -28,7 +28,7 @@ macro_rules! params {
         &[$((&$value as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::$type)),*]
     };
 }
-pub(super) use params;
+pub(crate) use params;
 
 /// The number of a namespace in its ledger.
 pub(super) type NamespaceNumber = i32;

@@ -24,8 +24,8 @@ use acta_core::explain::{Explanation, LaneView, Pause};
 use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
-    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
 use acta_core::{
     Changes, Clock, Error, JobId, Json, Label, Namespace, Result, Rows, Rules, Seeded, Store, SystemClock,
@@ -172,6 +172,15 @@ impl Store for SqliteStore {
             session.ensure_namespace(&enqueue.namespace)?;
             let answer = session.rules(&enqueue.namespace, |rules| rules.enqueue(&enqueue.jobs))?;
             answer.ok_or_else(|| Error::not_found("queue", &enqueue.namespace.to_string()))
+        })
+        .await
+    }
+
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>> {
+        self.write(move |session| {
+            session.ensure_namespace(&deliver.namespace)?;
+            let answer = session.rules(&deliver.namespace, |rules| rules.deliver(&deliver.deliveries))?;
+            answer.ok_or_else(|| Error::not_found("queue", &deliver.namespace.to_string()))
         })
         .await
     }

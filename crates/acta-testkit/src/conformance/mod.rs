@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod claiming;
+pub mod delivering;
 pub mod input;
 pub mod keys;
 pub mod leases;
@@ -109,6 +110,14 @@ macro_rules! conformance {
                 c055_a_key_lives_as_long_as_is_written_down,
                 a_key_held_while_live_is_free_after_the_end,
                 keys_of_two_namespaces_are_two_keys,
+            ],
+            delivering: [
+                c104_deliveries_keep_the_order_of_their_call,
+                c109_a_delivery_arrives_once,
+                a_delivery_is_known_as_long_as_a_tombstone_lives,
+                a_delivery_s_job_may_have_a_key_of_its_own,
+                a_closed_delivery_does_not_arrive,
+                a_refused_delivery_is_named_and_leaves_nothing,
             ],
             input: [
                 c062_c065_payloads_keep_every_byte,

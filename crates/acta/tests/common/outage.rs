@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::store::{
-    Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
-    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
 };
 use acta_core::{Error, JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
@@ -80,6 +80,10 @@ impl Outage {
 impl Store for Outage {
     async fn enqueue(&self, enqueue: Enqueue) -> Result<Vec<Enqueued>> {
         self.call("enqueue", self.store.enqueue(enqueue)).await
+    }
+
+    async fn deliver(&self, deliver: Deliver) -> Result<Vec<Delivered>> {
+        self.call("deliver", self.store.deliver(deliver)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<ClaimAnswer> {

@@ -3,6 +3,7 @@
 mod buildout;
 mod jobs;
 mod operators;
+mod outbox;
 mod worker;
 
 use std::path::PathBuf;
@@ -14,6 +15,9 @@ pub(crate) use jobs::{ActArgs, JobsCommand, ListArgs, WhichArgs};
 pub(crate) use operators::{
     BackupArgs, ConfigCommand, CopyArgs, LaneArgs, LaneWhyArgs, LanesCommand, LanesListArgs, MigrateArgs, QueueWhyArgs,
     QueuesCommand, SkipArgs,
+};
+pub(crate) use outbox::{
+    DdlArgs, Kind, OutboxCommand, QuarantineArgs, QuarantineCommand, RelayArgs, ReleaseArgs, SourceArgs,
 };
 pub(crate) use worker::WorkerArgs;
 
@@ -63,6 +67,9 @@ pub(crate) enum Command {
     /// Look at queues, pause them, and let them go on
     #[command(subcommand)]
     Queues(QueuesCommand),
+    /// Carry what applications have saved in their own databases into the ledger
+    #[command(subcommand)]
+    Outbox(OutboxCommand),
     /// Copy a whole ledger to another substrate; the source takes no more writes
     Copy(CopyArgs),
     /// Write a copy of the ledger as it is now, while others work with it

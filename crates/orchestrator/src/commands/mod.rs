@@ -9,6 +9,7 @@ mod lanes;
 mod list;
 mod logs;
 mod migrate;
+mod outbox;
 mod queues;
 mod run;
 mod show;
@@ -36,6 +37,7 @@ pub(crate) async fn run(settings: &Settings, command: Command, printer: &mut Pri
         Command::Buildout(command) => buildout(settings, printer, command).await,
         Command::Lanes(command) => lanes::lanes(settings, printer, command).await,
         Command::Queues(command) => queues::queues(settings, printer, command).await,
+        Command::Outbox(command) => outbox::outbox(settings, printer, command).await,
         Command::Copy(args) => whole::copy(settings, printer, &args).await,
         Command::Backup(args) => whole::backup(settings, printer, &args.path).await,
         Command::Migrate(args) => migrate::migrate(settings, printer, &args).await,

@@ -1,0 +1,54 @@
+//! What a relay decides: which rows of an outbox it may deliver, what a refusal does to them, and when it looks again.
+//!
+//! The source holds the rows and does what is said here; nothing in this module does I/O or reads a clock.
+
+mod batch;
+mod pace;
+mod row;
+mod source;
+
+use std::time::Duration;
+
+use crate::policy::Span;
+
+pub use batch::{Batch, Cut, Run, runs};
+pub use pace::{Next, Pace, after_refusal};
+pub use row::{Arrival, Row, delivery_key};
+pub use source::{Quarantined, Source, Standing, Taken, Which};
+
+/// How long a relay holds the rows that it has taken. It delivers only within half of this, by its own clock, so that one that was
+/// held up does not deliver what somebody else has taken since.
+pub const HOLD: Span = Span::of(Duration::from_secs(30));
+/// How many rows a relay takes at once.
+pub const MOST_TAKEN: usize = 1_000;
+/// How many times the ledger may refuse a row before it is put into quarantine.
+pub const MOST_REFUSALS: u32 = 5;
+/// How long after a row was first taken its delivery is still known to the ledger for certain. Later nobody can tell whether it has
+/// arrived, and it is put into quarantine instead.
+pub const KNOWN_FOR: Span = Span::of(Duration::from_hours(89 * 24));
+
+/// What is wrong with a row that is put into quarantine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It is no job: what is wrong with it.
+    Malformed(String),
+    /// The ledger has refused it as often as it may: what it said last.
+    Refused(String),
+    /// Nobody knows whether it was delivered.
+    OutcomeUnknown,
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Malformed(what) => write!(f, "malformed: {what}"),
+            Self::Refused(what) => write!(f, "refused {MOST_REFUSALS} times, at last: {what}"),
+            Self::OutcomeUnknown => write!(
+                f,
+                "outcome unknown: it was first taken more than {} days ago, and the ledger has forgotten by now whether it \
+                 has arrived",
+                KNOWN_FOR.as_millis() / 86_400_000
+            ),
+        }
+    }
+}

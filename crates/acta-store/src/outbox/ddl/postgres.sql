@@ -1,0 +1,33 @@
+-- Rows say "please run this job". The application inserts them in the transaction that saves what they are about; a relay carries
+-- them into the ledger once that has committed, and deletes them.
+CREATE TABLE {table} (
+    id             bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message        text NOT NULL DEFAULT gen_random_uuid()::text CHECK (length(message) BETWEEN 1 AND 64),
+    -- The queue: queues/<name>, transactions/<name>, or a plain name.
+    namespace      text NOT NULL CHECK (length(namespace) BETWEEN 1 AND 120),
+    name           text CHECK (length(name) BETWEEN 1 AND 100),
+    payload        text NOT NULL,
+    lane           text CHECK (length(lane) BETWEEN 1 AND 512),
+    dedup_key      text CHECK (length(dedup_key) BETWEEN 1 AND 512),
+    -- What else is said of the job, as a JSON object.
+    options        text,
+    staged_ms      bigint NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+    -- The relay's: 0 pending, 1 taken, 2 parked behind the first of its lane, 3 quarantined, 4 deferred.
+    status         smallint NOT NULL DEFAULT 0 CHECK (status BETWEEN 0 AND 4),
+    refusals       integer NOT NULL DEFAULT 0,
+    token          text,
+    until_ms       bigint,
+    first_taken_ms bigint,
+    quarantined_ms bigint,
+    fault          text,
+    CHECK ((status IN (1, 4)) = (until_ms IS NOT NULL)),
+    CHECK ((status = 1) = (token IS NOT NULL))
+);
+CREATE INDEX {name}_status ON {table} (status, id);
+CREATE INDEX {name}_lane ON {table} (namespace, lane, status, id) WHERE lane IS NOT NULL;
+-- Which outbox this is: the ledger knows its deliveries by it. A copy of the table that lives on by itself needs another.
+CREATE TABLE {table}_source (
+    id text NOT NULL DEFAULT gen_random_uuid()::text CHECK (length(id) BETWEEN 1 AND 64)
+);
+CREATE UNIQUE INDEX {name}_source_one ON {table}_source ((true));
+INSERT INTO {table}_source DEFAULT VALUES;

@@ -1,0 +1,33 @@
+-- Rows say "please run this job". The application inserts them in the transaction that saves what they are about; a relay carries
+-- them into the ledger once that has committed, and deletes them.
+CREATE TABLE {table} (
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    message        TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) CHECK (length(message) BETWEEN 1 AND 64),
+    -- The queue: queues/<name>, transactions/<name>, or a plain name.
+    namespace      TEXT NOT NULL CHECK (length(namespace) BETWEEN 1 AND 120),
+    name           TEXT CHECK (length(name) BETWEEN 1 AND 100),
+    payload        TEXT NOT NULL,
+    lane           TEXT CHECK (length(lane) BETWEEN 1 AND 512),
+    dedup_key      TEXT CHECK (length(dedup_key) BETWEEN 1 AND 512),
+    -- What else is said of the job, as a JSON object.
+    options        TEXT,
+    staged_ms      INTEGER NOT NULL DEFAULT (CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)),
+    -- The relay's: 0 pending, 1 taken, 2 parked behind the first of its lane, 3 quarantined, 4 deferred.
+    status         INTEGER NOT NULL DEFAULT 0 CHECK (status BETWEEN 0 AND 4),
+    refusals       INTEGER NOT NULL DEFAULT 0,
+    token          TEXT,
+    until_ms       INTEGER,
+    first_taken_ms INTEGER,
+    quarantined_ms INTEGER,
+    fault          TEXT,
+    CHECK ((status IN (1, 4)) = (until_ms IS NOT NULL)),
+    CHECK ((status = 1) = (token IS NOT NULL))
+);
+CREATE INDEX {name}_status ON {table} (status, id);
+CREATE INDEX {name}_lane ON {table} (namespace, lane, status, id) WHERE lane IS NOT NULL;
+-- Which outbox this is: the ledger knows its deliveries by it. A copy of the table that lives on by itself needs another.
+CREATE TABLE {table}_source (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id  TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) CHECK (length(id) BETWEEN 1 AND 64)
+);
+INSERT INTO {table}_source (one) VALUES (1);

@@ -1,0 +1,1 @@
+SELECT status, count(*), min(staged_ms) FROM {table} GROUP BY status

@@ -1,0 +1,280 @@
+//! An outbox in an SQLite file of the application's.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use acta_core::relay::{Quarantined, Reason, Row, Source, Standing, Taken, Which};
+use acta_core::{Error, Result, Span, Timestamp};
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior, params};
+
+use super::table::Statements;
+use super::{Chosen, Dialect, Rounds, SWEPT, TableName, UNPARKED, kept, parted};
+
+/// How long a writer of the application is waited for.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// An outbox in an SQLite file.
+#[derive(Debug)]
+pub struct SqliteOutbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    path: PathBuf,
+    table: TableName,
+    statements: Statements,
+    open: Mutex<(Option<Connection>, Rounds)>,
+}
+
+impl SqliteOutbox {
+    /// The outbox in this file, which is opened when it is needed.
+    pub fn new(path: PathBuf, table: &TableName) -> Self {
+        let statements = Statements::new(Dialect::Sqlite, table);
+        Self { inner: Arc::new(Inner { path, table: table.clone(), statements, open: Mutex::default() }) }
+    }
+
+    /// Runs `work` on the connection, on a thread that may block.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Connection, &Statements, &mut Rounds) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.inner);
+        let gone = |fault: tokio::task::JoinError| inner.unavailable(&fault.to_string());
+        let inner_too = Arc::clone(&inner);
+        tokio::task::spawn_blocking(move || inner_too.work(work)).await.map_err(gone)?
+    }
+
+    async fn change(&self, what: fn(&Statements) -> &String, ids: &[i64]) -> Result<u64> {
+        let ids = list(ids);
+        self.run(move |db, statements, _| execute(db, what(statements), params![ids])).await
+    }
+}
+
+impl Inner {
+    fn unavailable(&self, why: &str) -> Error {
+        let place = format!("the outbox {} in {}", self.table.as_str(), self.path.display());
+        let hint = if why.contains("no such table") {
+            "; `orchestrator outbox ddl --for sqlite` prints what makes it"
+        } else {
+            ""
+        };
+        Error::Unavailable { place, why: format!("{why}{hint}") }
+    }
+
+    fn work<T>(
+        &self,
+        work: impl FnOnce(&mut Connection, &Statements, &mut Rounds) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        // Whoever panicked has left its transaction, which goes with its connection.
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let (connection, rounds) = &mut *open;
+        let db = match connection.take() {
+            Some(db) => Ok(db),
+            None => self.connect(),
+        };
+        let mut db = db.map_err(|fault| self.unavailable(&fault.to_string()))?;
+        let answer = work(&mut db, &self.statements, rounds);
+        // After an error it is begun anew: the file may be another one by now.
+        if answer.is_ok() {
+            *connection = Some(db);
+        }
+        answer.map_err(|fault| self.unavailable(&fault.to_string()))
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let db = Connection::open_with_flags(
+            &self.path,
+            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )?;
+        db.busy_timeout(BUSY)?;
+        Ok(db)
+    }
+}
+
+fn list(ids: &[i64]) -> String {
+    serde_json::Value::from(ids).to_string()
+}
+
+fn execute(db: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
+    db.prepare_cached(sql)?.execute(params).map(|count| count as u64)
+}
+
+fn now(db: &Connection, statements: &Statements) -> rusqlite::Result<Timestamp> {
+    db.prepare_cached(&statements.now)?.query_row([], |row| row.get(0)).map(Timestamp::from_millis)
+}
+
+fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: from.get(0)?,
+        message: from.get(1)?,
+        namespace: from.get(2)?,
+        name: from.get(3)?,
+        payload: from.get(4)?,
+        lane: from.get(5)?,
+        dedup_key: from.get(6)?,
+        options: from.get(7)?,
+        refusals: from.get(8)?,
+        first_taken_at: Timestamp::from_millis(from.get(9)?),
+    })
+}
+
+fn sweep(db: &Connection, statements: &Statements, rounds: &mut Rounds) -> rusqlite::Result<()> {
+    let (namespace, lane) = &rounds.cursor;
+    let found = db
+        .prepare_cached(&statements.sweep)?
+        .query_map(params![namespace, lane, i64::from(SWEPT)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<Vec<(String, String, Option<i64>)>>>()?;
+    rounds.cursor = match found.last() {
+        Some((namespace, lane, _)) if found.len() >= usize::from(SWEPT) => (namespace.clone(), lane.clone()),
+        _ => Default::default(),
+    };
+    let heads: Vec<i64> = found.iter().filter_map(|(.., head)| *head).collect();
+    if !heads.is_empty() {
+        execute(db, &statements.unpark_heads, params![list(&heads)])?;
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Source for SqliteOutbox {
+    async fn id(&self) -> Result<String> {
+        self.run(|db, statements, _| db.query_row(&statements.source_id, [], |row| row.get(0))).await
+    }
+
+    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
+        let (token, hold_ms, most) = (token.to_owned(), hold.as_millis(), i64::try_from(most).unwrap_or(i64::MAX));
+        self.run(move |db, statements, rounds| {
+            // A look first, which waits for nobody.
+            let due = rounds.is_release_due();
+            let swept = rounds.is_sweep_due();
+            let is_quiet = !due && !swept && {
+                let mut look = db.prepare_cached(&statements.choose)?;
+                !look.exists(params![1])?
+            };
+            if is_quiet {
+                return Ok(Taken { now: now(db, statements)?, ..Taken::default() });
+            }
+            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if due {
+                execute(&db, &statements.release, [])?;
+            }
+            if swept {
+                sweep(&db, statements, rounds)?;
+            }
+            let chosen = {
+                let mut look = db.prepare_cached(&statements.choose)?;
+                let of = |row: &rusqlite::Row<'_>| {
+                    let (namespace, lane): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+                    Ok(Chosen { id: row.get(0)?, line: lane.map(|lane| (namespace, lane)), is_behind: row.get(3)? })
+                };
+                look.query_map(params![most], of)?.collect::<rusqlite::Result<Vec<Chosen>>>()?
+            };
+            let (free, behind) = parted(&chosen);
+            if !behind.is_empty() {
+                execute(&db, &statements.park, params![list(&behind)])?;
+            }
+            let got = db
+                .prepare_cached(&statements.take)?
+                .query_map(params![token, hold_ms, list(&free)], row)?
+                .collect::<rusqlite::Result<Vec<Row>>>()?;
+            let (rows, given_back) = kept(&chosen, got);
+            if !given_back.is_empty() {
+                execute(&db, &statements.give_back, params![token, list(&given_back)])?;
+            }
+            let now = now(&db, statements)?;
+            db.commit()?;
+            Ok(Taken { rows, now, has_found: !chosen.is_empty() })
+        })
+        .await
+    }
+
+    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
+        let (token, ids) = (token.to_owned(), list(&rows.iter().map(|row| row.id).collect::<Vec<_>>()));
+        let lines: Vec<(String, String)> = super::lines(rows.iter().copied())
+            .into_iter()
+            .flat_map(|(namespace, lanes)| lanes.into_iter().map(move |lane| (namespace.to_owned(), lane.to_owned())))
+            .collect();
+        self.run(move |db, statements, _| {
+            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            execute(&db, &statements.remove, params![token, ids])?;
+            for (namespace, lane) in lines {
+                execute(&db, &statements.unpark, params![namespace, lane, UNPARKED])?;
+            }
+            db.commit()
+        })
+        .await
+    }
+
+    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
+        let (token, ids) = (token.to_owned(), list(ids));
+        self.run(move |db, statements, _| execute(db, &statements.give_back, params![token, ids]).map(|_| ())).await
+    }
+
+    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
+        let (token, id, behind, fault) = (token.to_owned(), row.id, list(behind), fault.to_owned());
+        self.run(move |db, statements, _| {
+            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            execute(&db, &statements.defer, params![token, id, delay.as_millis(), fault])?;
+            execute(&db, &statements.park_behind, params![token, behind])?;
+            db.commit()
+        })
+        .await
+    }
+
+    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
+        let (token, id, reason) = (token.to_owned(), row.id, reason.to_string());
+        let line = row.line().map(|(namespace, lane)| (namespace.to_owned(), lane.to_owned()));
+        self.run(move |db, statements, _| {
+            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            execute(&db, &statements.quarantine, params![token, id, reason])?;
+            if let Some((namespace, lane)) = line {
+                execute(&db, &statements.unpark, params![namespace, lane, UNPARKED])?;
+            }
+            db.commit()
+        })
+        .await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        self.run(|db, statements, _| {
+            let mut standing = Standing { now: now(db, statements)?, ..Standing::default() };
+            let mut look = db.prepare_cached(&statements.standing)?;
+            let mut rows = look.query([])?;
+            while let Some(row) = rows.next()? {
+                super::tell(&mut standing, row.get(0)?, row.get(1)?, row.get(2)?);
+            }
+            Ok(standing)
+        })
+        .await
+    }
+
+    async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>> {
+        let which = which.clone();
+        self.run(move |db, statements, _| {
+            let limit = i64::try_from(which.limit).unwrap_or(i64::MAX);
+            let (is_some, ids) = (i64::from(which.ids.is_some()), list(which.ids.as_deref().unwrap_or_default()));
+            db.prepare_cached(&statements.quarantined)?
+                .query_map(params![which.after, which.namespace, which.lane, is_some, ids, limit], |from| {
+                    Ok(Quarantined {
+                        row: row(from)?,
+                        staged_at: Timestamp::from_millis(from.get(10)?),
+                        quarantined_at: from.get::<_, Option<i64>>(11)?.map(Timestamp::from_millis),
+                        fault: from.get(12)?,
+                    })
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    async fn requeue(&self, ids: &[i64]) -> Result<u64> {
+        self.change(|statements| &statements.requeue, ids).await
+    }
+
+    async fn discard(&self, ids: &[i64]) -> Result<u64> {
+        self.change(|statements| &statements.discard, ids).await
+    }
+}

@@ -1,0 +1,143 @@
+//! The table, whose name is the application's choice, and the statements on it.
+
+use acta_core::{Error, Result};
+
+/// A name that may stand in a statement as it is: letters, digits and underscores, perhaps behind a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName(String);
+
+impl TableName {
+    /// What the table is called unless the application says otherwise.
+    pub const USUAL: &'static str = "acta_outbox";
+
+    /// Refuses anything that is not such a name.
+    pub fn new(text: &str) -> Result<Self> {
+        let is_word = |part: &str| {
+            let mut letters = part.bytes();
+            letters.next().is_some_and(|first| first.is_ascii_lowercase() || first == b'_')
+                && letters.all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'_')
+                && part.len() <= 48
+        };
+        let parts: Vec<&str> = text.split('.').collect();
+        if parts.len() <= 2 && parts.iter().all(|part| is_word(part)) {
+            return Ok(Self(text.to_owned()));
+        }
+        let why = "is not 1 to 48 lower-case letters, digits and underscores, the first no digit, perhaps behind a schema of such \
+                   a name and a dot";
+        Err(Error::invalid("table", text, why))
+    }
+
+    /// As it is written in a statement.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Without its schema.
+    fn bare(&self) -> &str {
+        self.0.rsplit('.').next().unwrap_or(&self.0)
+    }
+
+    /// A text about the table, with its name put in.
+    fn fill(&self, text: &str) -> String {
+        text.replace("{table}", &self.0).replace("{name}", self.bare())
+    }
+}
+
+impl Default for TableName {
+    fn default() -> Self {
+        Self(Self::USUAL.into())
+    }
+}
+
+/// A database that an application may have its outbox in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL.
+    Postgres,
+    /// SQLite.
+    Sqlite,
+}
+
+impl Dialect {
+    /// The migration that makes the table, and what names the outbox.
+    pub fn ddl(self, table: &TableName) -> String {
+        table.fill(match self {
+            Self::Postgres => include_str!("ddl/postgres.sql"),
+            Self::Sqlite => include_str!("ddl/sqlite.sql"),
+        })
+    }
+
+    /// The instant of the database, in milliseconds.
+    fn now(self) -> &'static str {
+        match self {
+            Self::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    fn statement(self, table: &TableName, text: &str) -> String {
+        let mut filled = table.fill(text).replace("{now}", self.now());
+        for number in 1..=9 {
+            let given = match self {
+                Self::Postgres => format!("= ANY (${number}::bigint[])"),
+                Self::Sqlite => format!("IN (SELECT value FROM json_each(${number}))"),
+            };
+            filled = filled.replace(&format!("{{in {number}}}"), &given);
+        }
+        match self {
+            Self::Postgres => filled,
+            Self::Sqlite => filled.replace('$', "?"),
+        }
+    }
+}
+
+macro_rules! statements {
+    ($($(#[$about:meta])* $name:ident),* $(,)?) => {
+        /// The statements on one table.
+        #[derive(Debug)]
+        #[allow(dead_code, reason = "SQLite lets lines go on one by one, PostgreSQL all at once")]
+        pub(super) struct Statements {
+            $(pub(super) $name: String,)*
+        }
+
+        impl Statements {
+            pub(super) fn new(dialect: Dialect, table: &TableName) -> Self {
+                Self {
+                    $($name: dialect.statement(table, include_str!(concat!("sql/", stringify!($name), ".sql"))),)*
+                }
+            }
+        }
+    };
+}
+
+statements! {
+    source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, unpark_lines, defer, quarantine, standing,
+    quarantined, requeue, discard, sweep,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_stand_in_a_statement() {
+        for good in ["acta_outbox", "shop.acta_outbox", "_x1"] {
+            assert_eq!(TableName::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a b", "a;drop table x", "\"a\"", "a.b.c", "1a", "A", "a.", "é", "a--", &"a".repeat(49)] {
+            assert!(TableName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_placeholder_is_left_over() {
+        let table = TableName::default();
+        for dialect in [Dialect::Postgres, Dialect::Sqlite] {
+            let all = format!("{:?}{}", Statements::new(dialect, &table), dialect.ddl(&table));
+            assert!(
+                !all.contains("{in") && !all.contains("{table}") && !all.contains("{now}") && !all.contains("{name}"),
+                "{all}"
+            );
+        }
+    }
+}

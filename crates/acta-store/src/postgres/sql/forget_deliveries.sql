@@ -1,0 +1,1 @@
+DELETE FROM acta.keys WHERE ns = $1 AND key = ANY ($2)

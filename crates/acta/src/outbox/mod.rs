@@ -1,0 +1,12 @@
+//! From the application's transaction into the ledger.
+//!
+//! An application inserts rows into a table of its own database, in the transaction that saves what they are about. A [`Relay`] carries
+//! them into the ledger once that has committed, in order where they name a lane, each once, and deletes them.
+
+mod quarantine;
+mod relay;
+
+pub use acta_core::relay::{Quarantined, Row, Source, Standing, Which};
+pub use acta_store::outbox::{Dialect, TableName, open};
+pub use quarantine::{Released, discard, requeue};
+pub use relay::Relay;
