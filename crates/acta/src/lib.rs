@@ -18,6 +18,7 @@ mod ledger;
 mod maintenance;
 mod observed;
 mod prepare;
+mod presence;
 mod shutdown;
 pub mod testing;
 mod traced;

@@ -10,7 +10,7 @@ use acta_core::history::Entry;
 use acta_core::job::FailureKind;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter,
-    LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Wave,
 };
 use acta_core::{JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
@@ -194,8 +194,8 @@ impl Store for Observed {
         call("lanes", Some(&namespace), self.store.lanes(filter)).await
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        call("queues", None, self.store.queues()).await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        call("queues", None, self.store.queues(filter)).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {

@@ -22,6 +22,7 @@ mod rows;
 mod session;
 mod tls;
 mod url;
+mod vitals;
 mod wake;
 
 use std::path::PathBuf;
@@ -32,7 +33,7 @@ use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold, JobFilter, LaneFilter, Mark,
-    Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    Operated, Operation, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Seeded, State, Store};
 use async_trait::async_trait;
@@ -285,8 +286,8 @@ impl Store for PostgresStore {
         found.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        self.overview().await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        self.overview(filter).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {
@@ -294,8 +295,7 @@ impl Store for PostgresStore {
     }
 
     async fn import(&self, parcel: Parcel) -> Result<()> {
-        let clock = self.clock.clone();
-        self.write(move |session| port::import(session, &parcel, clock.as_deref())).await
+        self.write(move |session| port::import(session, &parcel)).await
     }
 
     async fn mark(&self, mark: Mark) -> Result<()> {
