@@ -14,6 +14,7 @@ use crate::policy::{Definition, QueueSettings};
 use crate::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
 use crate::state::State;
 use crate::store::Openness;
+use crate::vitals::{Flow, Minute, Registered, Vitals};
 
 /// One namespace's jobs as plain values: the executable specification that every substrate is held to.
 ///
@@ -27,6 +28,16 @@ pub struct Book {
     lane_numbers: BTreeMap<Label, LaneNumber>,
     is_changed: bool,
     is_woken: bool,
+    beside: Beside,
+}
+
+/// What is kept of workers and minutes, as far as the book knows it.
+#[derive(Clone, Debug, Default)]
+struct Beside {
+    vitals: Vitals,
+    /// It is all that is kept, not only what this book has added.
+    is_all: bool,
+    is_changed: bool,
 }
 
 /// Everything that a ledger keeps of one namespace.
@@ -140,7 +151,7 @@ impl Book {
     pub fn open(contents: Contents, common: Common) -> Self {
         let ids = contents.jobs.values().map(|job| (job.identity.id.clone(), job.row)).collect();
         let lane_numbers = contents.lanes.values().map(|lane| (lane.name.clone(), lane.number)).collect();
-        Self { contents, common, ids, lane_numbers, is_changed: false, is_woken: false }
+        Self { contents, common, ids, lane_numbers, is_changed: false, is_woken: false, beside: Beside::default() }
     }
 
     /// What is to be kept.
@@ -156,6 +167,18 @@ impl Book {
     /// Whether anything was changed since it was opened.
     pub fn is_changed(&self) -> bool {
         self.is_changed
+    }
+
+    /// Hands in what is kept of workers and minutes, to be looked at or removed. Minutes are added without.
+    pub fn lend_vitals(&mut self, vitals: Vitals) {
+        self.beside = Beside { vitals, is_all: true, is_changed: false };
+    }
+
+    /// What is to be kept of workers and minutes, if they have changed; `false` says that it is only what comes to the kept
+    /// minutes.
+    pub fn changed_vitals(&mut self) -> Option<(Vitals, bool)> {
+        let Beside { vitals, is_all, is_changed } = std::mem::take(&mut self.beside);
+        is_changed.then_some((vitals, is_all))
     }
 
     /// Sets what the queue says about its jobs.
@@ -192,6 +215,11 @@ impl Book {
     fn changed(&mut self) -> &mut Contents {
         self.is_changed = true;
         &mut self.contents
+    }
+
+    fn changed_of_vitals(&mut self) -> &mut Vitals {
+        self.beside.is_changed = true;
+        &mut self.beside.vitals
     }
 
     fn at(&self, row: u64) -> Result<&Job> {
@@ -307,6 +335,62 @@ impl Rows for Book {
             *tallies.entry(job.standing.tally()).or_default() += 1;
         }
         Ok(tallies)
+    }
+
+    fn flow(&mut self, minute: Timestamp, flow: Flow) {
+        *self.changed_of_vitals().minutes.entry(minute).or_default() += flow;
+    }
+
+    fn minutes(&mut self, from: Timestamp) -> Result<Vec<Minute>> {
+        Ok(self.beside.vitals.minutes.range(from..).map(|(&at, &flow)| Minute { at, flow }).collect())
+    }
+
+    fn remove_minutes(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        let old: Vec<Timestamp> = self.beside.vitals.minutes.range(..before).map(|(at, _)| *at).take(limit).collect();
+        for minute in old {
+            self.changed_of_vitals().minutes.remove(&minute);
+        }
+        Ok(())
+    }
+
+    fn worker(&mut self, id: &Label) -> Result<Option<Registered>> {
+        Ok(self.beside.vitals.workers.get(id).cloned())
+    }
+
+    fn workers(&mut self, limit: usize) -> Result<Vec<Registered>> {
+        let mut workers: Vec<Registered> = self.beside.vitals.workers.values().cloned().collect();
+        workers.sort_by_key(|worker| std::cmp::Reverse(worker.seen_at));
+        workers.truncate(limit);
+        Ok(workers)
+    }
+
+    fn save_worker(&mut self, worker: &Registered) -> Result<()> {
+        self.changed_of_vitals().workers.insert(worker.card.id.clone(), worker.clone());
+        Ok(())
+    }
+
+    fn remove_worker(&mut self, id: &Label) -> Result<()> {
+        if self.beside.vitals.workers.contains_key(id) {
+            self.changed_of_vitals().workers.remove(id);
+        }
+        Ok(())
+    }
+
+    fn remove_workers(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        let is_old = |worker: &&Registered| worker.seen_at < before;
+        let old: Vec<Label> = self
+            .beside
+            .vitals
+            .workers
+            .values()
+            .filter(is_old)
+            .map(|worker| worker.card.id.clone())
+            .take(limit)
+            .collect();
+        for id in old {
+            self.changed_of_vitals().workers.remove(&id);
+        }
+        Ok(())
     }
 
     fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>> {

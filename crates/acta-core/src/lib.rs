@@ -27,6 +27,7 @@ pub mod state;
 pub mod store;
 pub mod traceparent;
 pub mod transition;
+pub mod vitals;
 pub mod worker;
 
 pub use book::Book;

@@ -26,6 +26,16 @@ pub const MOST_PRIORITY: u8 = 100;
 pub const RETENTION: Span = Span(30 * 86_400_000);
 /// How long after a job's end its deduplication key still answers.
 pub const TOMBSTONE: Span = Span(90 * 86_400_000);
+/// How often a worker tells the ledger that it is there, if it has nothing else to tell.
+pub const WORKER_PAUSE: Span = Span(30_000);
+/// After what silence a worker is taken for dead: three of these pauses.
+pub const WORKER_LOST: Span = Span(3 * WORKER_PAUSE.0);
+/// After what silence a worker is forgotten.
+pub const WORKER_KEPT: Span = Span(86_400_000);
+/// How many minutes are kept of what happened: a day.
+pub const MINUTES_KEPT: usize = 24 * 60;
+/// How many workers of a namespace are shown.
+pub const MOST_WORKERS: usize = 1_000;
 
 /// Refuses a priority where there are none, and one beyond the highest.
 pub fn check_priority(family: Family, priority: u8) -> Result<(), Error> {

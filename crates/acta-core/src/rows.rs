@@ -9,6 +9,7 @@ use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
 use crate::policy::{Definition, QueueSettings};
 use crate::state::State;
+use crate::vitals::{Flow, Minute, Registered};
 
 /// A namespace as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +95,23 @@ pub trait Rows {
     fn count(&mut self, from: Option<Tally>, to: Option<Tally>);
     /// The counts, those of this operation included.
     fn tallies(&mut self) -> Result<Tallies>;
+    /// Adds to what happened in a minute.
+    fn flow(&mut self, minute: Timestamp, flow: Flow);
+    /// The minutes from `from` on in which something happened, oldest first.
+    fn minutes(&mut self, from: Timestamp) -> Result<Vec<Minute>>;
+    /// Forgets minutes before `before`, the oldest first.
+    fn remove_minutes(&mut self, before: Timestamp, limit: usize) -> Result<()>;
+
+    /// The worker with this id.
+    fn worker(&mut self, id: &Label) -> Result<Option<Registered>>;
+    /// The workers that were seen last, the last one first, then by id.
+    fn workers(&mut self, limit: usize) -> Result<Vec<Registered>>;
+    /// Keeps a worker.
+    fn save_worker(&mut self, worker: &Registered) -> Result<()>;
+    /// Forgets a worker.
+    fn remove_worker(&mut self, id: &Label) -> Result<()>;
+    /// Forgets workers that were last seen before `before`.
+    fn remove_workers(&mut self, before: Timestamp, limit: usize) -> Result<()>;
 
     /// Live jobs whose [`Standing::due_at`] is not after `now`, by that instant, then place. Where `lapses` is
     /// false, jobs with a lapsed lease whose cancel was not requested are left out; they always are while their

@@ -5,7 +5,9 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use acta_core::store::{Action, Dedup, Enqueue, Hold, JobFilter, NewJob, Operation, Outcome, Settlement, Wave};
+use acta_core::store::{
+    Action, Dedup, Enqueue, Hold, JobFilter, NewJob, Operation, Outcome, QueueFilter, Settlement, Wave,
+};
 use acta_core::{Error, Item, JobId, Json, ManualClock, Namespace, Seeded, State, Store, Timestamp};
 use acta_store::FileStore;
 use acta_store::file::Options;
@@ -278,7 +280,7 @@ fn c038_c064_a_broken_file_stops_its_own_queue_and_keeps_its_bytes() {
         let page = block_on(ledger.store.jobs(JobFilter { limit: 10, ..JobFilter::default() })).unwrap();
         assert_eq!(page.jobs.len(), 1, "the other queue is listed");
         assert_eq!(page.unreadable, [fault], "and this one is named");
-        let overview = block_on(ledger.store.queues()).unwrap();
+        let overview = block_on(ledger.store.queues(QueueFilter::default())).unwrap();
         assert_eq!((overview.queues.len(), overview.unreadable.len()), (1, 1));
         let good = block_on(ledger.store.job(JobId::new("good").unwrap())).unwrap();
         assert_eq!(good.job.standing.state, State::Ready);
@@ -294,7 +296,7 @@ fn what_a_death_has_left_beside_a_file_is_no_queue() {
     ledger.put("transactions/notes.txt", "mine");
     ledger.put("queues/UPPER lower.json", "no queue has such a name");
     assert_eq!(ledger.claim(1).len(), 1);
-    let overview = block_on(ledger.store.queues()).unwrap();
+    let overview = block_on(ledger.store.queues(QueueFilter::default())).unwrap();
     assert_eq!((overview.queues.len(), overview.unreadable.len()), (1, 0));
 }
 
@@ -362,7 +364,7 @@ fn a_folder_where_none_can_be_is_refused() {
     let below = open(&file.join("ledger")).unwrap();
     let fault = block_on(add(&below, vec![numbered(1)])).unwrap_err();
     assert!(fault.is_unavailable() && fault.to_string().contains("file"), "{fault}");
-    assert!(block_on(below.queues()).unwrap().queues.is_empty(), "what is not there is empty");
+    assert!(block_on(below.queues(QueueFilter::default())).unwrap().queues.is_empty(), "what is not there is empty");
 }
 
 /// An operator's act on an item in a lane that was reordered by hand: the lane goes on from where it is now.

@@ -79,7 +79,7 @@ async fn work(client: Client, robot: String) -> Result<(), Error> {
             client.store.exchange(Wave { namespace: queue(), settlements: std::mem::take(&mut wave) }, claim).await?;
         let ClaimOutcome::Claimed(jobs) = exchanged.1.outcome else { continue };
         let beats = jobs.iter().map(|job| (job.identity.id.clone(), Claimant::fence(job.standing.fence))).collect();
-        client.store.heartbeat(Heartbeats { namespace: queue(), beats, lease: None }).await?;
+        client.store.heartbeat(Heartbeats { namespace: queue(), beats, lease: None, worker: None }).await?;
         for (index, job) in jobs.into_iter().enumerate() {
             let failure = Failure::new(acta_core::job::FailureKind::System, "again");
             let outcome = match index % 7 {

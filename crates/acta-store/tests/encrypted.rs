@@ -1,5 +1,6 @@
 //! Connections to a PostgreSQL server that can be encrypted, and what the URL says of them.
 
+use acta_core::store::QueueFilter;
 use acta_core::{Error, Store};
 use acta_store::{PostgresStore, postgres};
 use acta_testkit::postgres::{Database, Server, sql};
@@ -19,7 +20,7 @@ fn encrypted() -> (Server, String) {
 async fn try_open(url: &str) -> Result<PostgresStore, Error> {
     let store = PostgresStore::new(&url.parse()?, postgres::Options::default())?;
     store.create_or_accept().await?;
-    store.queues().await?;
+    store.queues(QueueFilter::default()).await?;
     Ok(store)
 }
 

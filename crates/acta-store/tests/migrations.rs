@@ -101,7 +101,8 @@ fn an_earlier_file_is_migrated_when_told_to_and_loses_nothing() {
         common::child::add(&store, vec![common::child::numbered(1), common::child::numbered(2)]).await.unwrap();
     });
     assert!(SqliteStore::pending(&path).unwrap().script.is_empty());
-    let earlier = "ALTER TABLE acta_jobs DROP COLUMN traceparent; DELETE FROM acta_migrations WHERE version > 1";
+    let earlier = "ALTER TABLE acta_jobs DROP COLUMN traceparent; DROP TABLE acta_minutes; DROP TABLE acta_workers;
+        DELETE FROM acta_migrations WHERE version > 1";
     rusqlite::Connection::open(&path).unwrap().execute_batch(earlier).unwrap();
     let refused = SqliteStore::open(&path, sqlite::Options::default()).unwrap_err();
     assert!(matches!(&refused, Error::Unreadable { why, .. } if why.contains("orchestrator migrate")), "{refused}");

@@ -72,7 +72,8 @@ async fn work(store: Arc<PostgresStore>, task: usize) -> usize {
     let mut done = 0;
     loop {
         let beats = held.iter().map(|job| (job.identity.id.clone(), Claimant::fence(job.standing.fence))).collect();
-        for beat in store.heartbeat(Heartbeats { namespace: queue(), beats, lease: None }).await.unwrap() {
+        for beat in store.heartbeat(Heartbeats { namespace: queue(), beats, lease: None, worker: None }).await.unwrap()
+        {
             assert!(!beat.unwrap().cancel_requested);
         }
         if let Some(job) = held.first() {

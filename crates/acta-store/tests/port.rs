@@ -9,8 +9,9 @@ use std::sync::Arc;
 use acta_core::job::FailureKind;
 use acta_core::store::{
     Action, Claimant, Dedup, Define, Enqueue, Failure, Heartbeats, Hold, Mark, NewJob, News, Operation, Outcome,
-    Report, Settlement, Wave, copy,
+    QueueFilter, Report, Settlement, Wave, copy,
 };
+use acta_core::vitals::{Activity, Card, Presence};
 use acta_core::{
     Backoff, Clock, Definition, Error, JobId, Json, ManualClock, Name, Namespace, QueueSettings, Span, Store, Timestamp,
 };
@@ -45,14 +46,17 @@ impl Desk {
 
     /// The files of namespaces, by their paths in the ledger.
     fn files(&self, name: &str) -> BTreeMap<PathBuf, String> {
+        // What all have in common, and what is no part of the jobs.
+        fn is_aside(path: &Path) -> bool {
+            path.file_name().unwrap().to_str().unwrap().starts_with('.')
+        }
         fn walk(folder: &Path, root: &Path, files: &mut BTreeMap<PathBuf, String>) {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
                 let below = path.strip_prefix(root).unwrap().to_owned();
                 if path.is_dir() {
                     walk(&path, root, files);
-                } else if below.extension().is_some_and(|ending| ending == "json") && !below.starts_with(".ledger.json")
-                {
+                } else if below.extension().is_some_and(|ending| ending == "json") && !is_aside(&below) {
                     files.insert(below, std::fs::read_to_string(&path).unwrap());
                 }
             }
@@ -177,6 +181,39 @@ fn from_file_to_sqlite_and_back_are_the_same_bytes() {
     assert_eq!(old.common.names().collect::<Vec<_>>(), new.common.names().collect::<Vec<_>>());
 }
 
+/// What happened, and who works, is of the ledger where it happened.
+#[test]
+fn workers_and_minutes_stay_behind() {
+    let providers = [common::files, common::sqlite, common::postgres];
+    for (from, to) in [(0, 1), (1, 2), (2, 0)] {
+        let (source, target) = (acta_testkit::Desk::open(providers[from]), acta_testkit::Desk::open(providers[to]));
+        block_on(async {
+            add(&*source.store, vec![numbered(1), numbered(2)]).await.unwrap();
+            let worker = Card {
+                id: label("w"),
+                robot: label("r"),
+                host: label("h"),
+                pid: 1,
+                version: label("1"),
+                concurrency: 1,
+                running: 0,
+            };
+            let worker = Some(Presence::Here(worker));
+            let beats = Heartbeats { namespace: queue(), beats: Vec::new(), lease: None, worker };
+            source.store.heartbeat(beats).await.unwrap();
+            copy(&*source.store, &*target.store, ("one", "other"), Desk::new().clock.now()).await.unwrap();
+            // What has come is folded, where that is done.
+            target.store.recover(queue()).await.unwrap();
+            for (desk, count) in [(&source, 1), (&target, 0)] {
+                let Activity { workers, minutes, .. } = desk.activity(&queue().to_string(), 1_440).await;
+                assert_eq!((workers.len(), minutes.len()), (count, count), "from {from} to {to}");
+            }
+            let overview = target.store.queues(QueueFilter::default()).await.unwrap();
+            assert_eq!(overview.queues[0].1.values().sum::<u64>(), 2);
+        });
+    }
+}
+
 /// A copied ledger goes on where the other one was: the same jobs come in the same order.
 #[test]
 fn a_copied_ledger_goes_on_where_the_other_one_was() {
@@ -235,7 +272,12 @@ fn a_copied_ledger_takes_no_more_writes_and_says_where_to_go() {
             let settlement = Settlement { id: id.clone(), claimant: claimant.clone(), outcome: Outcome::Release };
             let wave = Wave { namespace: queue(), settlements: vec![settlement] };
             let one = acta_core::store::Claim::one(queue(), label("r"));
-            let beats = Heartbeats { namespace: queue(), beats: vec![(id.clone(), claimant.clone())], lease: None };
+            let beats = Heartbeats {
+                namespace: queue(),
+                beats: vec![(id.clone(), claimant.clone())],
+                lease: None,
+                worker: None,
+            };
             let report = Report { namespace: queue(), id: id.clone(), claimant, news: News::Started };
             let ids = vec![id.clone()];
             let operation = Operation { namespace: queue(), ids, action: Action::Pause, actor: None, reason: None };
@@ -275,7 +317,7 @@ fn an_interrupted_copy_is_resumed_by_doing_it_again() {
             block_on(everything(&*desk.open(from), &desk.clock));
             let (source, target) = (desk.open(from), desk.open(to));
             block_on(async {
-                let overview = source.queues().await.unwrap();
+                let overview = source.queues(QueueFilter::default()).await.unwrap();
                 target.mark(Mark::Arriving { from: from.into() }).await.unwrap();
                 if steps > 0 {
                     source.mark(Mark::Leaving { to: to.into() }).await.unwrap();

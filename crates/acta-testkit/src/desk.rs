@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use acta_core::store::{
     Action, Claim, ClaimOutcome, Claimant, Dedup, Enqueue, Enqueued, Found, Heartbeats, JobFilter, NewJob, News,
-    Nothing, Operated, Operation, Outcome, Report, SettleAnswer, Settlement, Wave,
+    Nothing, Operated, Operation, Outcome, QueueFilter, Report, SettleAnswer, Settlement, Wave,
 };
+use acta_core::vitals::Activity;
 use acta_core::{Item, Job, JobId, Json, Label, ManualClock, Namespace, Result, Seeded, Span, State, Store, Timestamp};
 
 /// When every test begins: 2026-10-03T09:12:00Z.
@@ -91,6 +92,18 @@ impl Desk {
     /// Moves the clock.
     pub fn pass(&self, seconds: i64) {
         self.clock.advance_ms(seconds * 1_000);
+    }
+
+    /// How many seconds have passed.
+    pub fn clock_at(&self) -> i64 {
+        acta_core::Clock::now(self.clock.as_ref()).since_ms(Self::at(0)) / 1_000
+    }
+
+    /// What goes on in a queue that is there, and so many of its last minutes.
+    pub async fn activity(&self, path: &str, minutes: usize) -> Activity {
+        let filter = QueueFilter { namespace: Some(namespace(path)), activity: Some(minutes) };
+        let overview = self.store.queues(filter).await.unwrap_or_else(|fault| panic!("{fault}"));
+        overview.activity.into_values().next().unwrap_or_else(|| panic!("there is no {path}"))
     }
 
     /// Adds jobs; fails the test if they are refused.
@@ -182,7 +195,8 @@ impl Desk {
     pub async fn heartbeat(&self, path: &str, job: &Job, seconds: i64) -> Result<bool> {
         let beats = vec![(job.identity.id.clone(), Claimant::fence(job.standing.fence))];
         let lease = Some(Span::from_millis(seconds * 1_000));
-        let mut answers = self.store.heartbeat(Heartbeats { namespace: namespace(path), beats, lease }).await?;
+        let mut answers =
+            self.store.heartbeat(Heartbeats { namespace: namespace(path), beats, lease, worker: None }).await?;
         answers.remove(0).map(|beat| beat.cancel_requested)
     }
 

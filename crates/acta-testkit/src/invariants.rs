@@ -1,11 +1,11 @@
 //! What must be true of any ledger at any time.
 
-use acta_core::store::{Finding, Found, JobFilter};
+use acta_core::store::{Finding, Found, JobFilter, QueueFilter};
 use acta_core::{Error, Store, audit};
 
 /// Looks at the whole ledger; what is wrong, in words.
 pub async fn violations(store: &dyn Store) -> Result<Vec<String>, Error> {
-    let overview = store.queues().await?;
+    let overview = store.queues(QueueFilter::default()).await?;
     let mut wrong: Vec<Finding> = store.examine().await?;
     let mut whole = audit::Whole::default();
     for (queue, tallies) in &overview.queues {

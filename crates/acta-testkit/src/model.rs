@@ -5,8 +5,9 @@ use std::fmt::Write;
 use acta_core::job::FailureKind;
 use acta_core::store::{
     Action, Claim, Claimant, Dedup, Define, Deliver, Deliveries, Enqueue, Failure, Heartbeats, Hold, LaneFilter,
-    NewJob, News, Operation, Outcome, Report, Settlement, Wave,
+    NewJob, News, Operation, Outcome, QueueFilter, Report, Settlement, Wave,
 };
+use acta_core::vitals::{Card, Presence};
 use acta_core::{Backoff, Definition, Item, JobId, Name, QueueSettings, Span, Store, Timestamp};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -32,8 +33,8 @@ pub enum Step {
     Claim(usize, ClaimShape),
     /// Settles a wave, and perhaps claims.
     Settle(usize, Vec<(Pick, ClaimantShape, OutcomeShape)>, Option<ClaimShape>),
-    /// Extends leases.
-    Heartbeat(usize, Vec<(Pick, ClaimantShape)>, Option<u8>),
+    /// Extends leases, and shows a worker or its end.
+    Heartbeat(usize, Vec<(Pick, ClaimantShape)>, Option<u8>, Option<(u8, u8)>),
     /// Start, progress, a step.
     Report(usize, Pick, ClaimantShape, u8),
     /// An operator's act.
@@ -160,8 +161,9 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         8 => (path(), claim_shape()).prop_map(|(path, claim)| Step::Claim(path, claim)),
         8 => (path(), wave, prop::option::weighted(0.3, claim_shape()))
             .prop_map(|(path, wave, claim)| Step::Settle(path, wave, claim)),
-        2 => (path(), prop::collection::vec((any::<Pick>(), claimant_shape()), 0..3), prop::option::of(0..20_u8))
-            .prop_map(|(path, beats, lease)| Step::Heartbeat(path, beats, lease)),
+        2 => (path(), prop::collection::vec((any::<Pick>(), claimant_shape()), 0..3), prop::option::of(0..20_u8),
+              prop::option::of((0..3_u8, 0..4_u8)))
+            .prop_map(|(path, beats, lease, worker)| Step::Heartbeat(path, beats, lease, worker)),
         2 => (path(), any::<Pick>(), claimant_shape(), any::<u8>())
             .prop_map(|(path, pick, claimant, news)| Step::Report(path, pick, claimant, news)),
         6 => (path(), prop::collection::vec(any::<Pick>(), 1..3), 0..10_u8, any::<i8>())
@@ -281,7 +283,7 @@ async fn apply(desk: &Desk, step: &Step) -> String {
                 None => format!("{:?}", store.settle(wave).await),
             }
         }
-        Step::Heartbeat(path, beats, lease) => {
+        Step::Heartbeat(path, beats, lease, worker) => {
             let ids = jobs_of(store).await;
             let mut told = Vec::new();
             for (pick, who) in beats {
@@ -289,7 +291,12 @@ async fn apply(desk: &Desk, step: &Step) -> String {
                 let claimant = claimant(store, &id, *who).await;
                 told.push((id, claimant));
             }
-            let beats = Heartbeats { namespace: namespace(PATHS[*path]), beats: told, lease: lease.map(seconds) };
+            let beats = Heartbeats {
+                namespace: namespace(PATHS[*path]),
+                beats: told,
+                lease: lease.map(seconds),
+                worker: worker.map(|(number, running)| presence(number, running)),
+            };
             format!("{:?}", store.heartbeat(beats).await)
         }
         Step::Report(path, pick, who, news) => {
@@ -350,6 +357,17 @@ fn name(number: u8) -> Name {
     // One of them differs from another only by case.
     let text = NAMES.get(usize::from(number)).copied().unwrap_or("Report");
     Name::new("name", text).unwrap_or_else(|fault| panic!("{fault}"))
+}
+
+/// A worker that runs so many jobs; with none it has ended.
+fn presence(number: u8, running: u8) -> Presence {
+    let id = label(&format!("worker {number}"));
+    if running == 0 {
+        return Presence::Gone(id);
+    }
+    let said = || label(&format!("of {number} \"{running}\""));
+    let (pid, running) = (u32::from(number), u32::from(running));
+    Presence::Here(Card { id, robot: said(), host: said(), pid, version: said(), concurrency: 4, running })
 }
 
 fn new_job(shape: &JobShape, path: usize, now: Timestamp) -> NewJob {
@@ -474,7 +492,7 @@ async fn ledger(store: &dyn Store) -> String {
         let _ = writeln!(text, "  {:?}", store.steps(id.clone()).await);
         let _ = writeln!(text, "  {:?}", store.explain(id.clone()).await);
     }
-    let _ = writeln!(text, "{:?}", store.queues().await);
+    let _ = writeln!(text, "{:?}", store.queues(QueueFilter { namespace: None, activity: Some(1_440) }).await);
     for path in PATHS {
         let _ = writeln!(text, "{:?}", store.lanes(LaneFilter::all(namespace(path))).await);
         for key in 0..4 {

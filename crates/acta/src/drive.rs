@@ -17,6 +17,7 @@ use crate::context::Desk;
 use crate::handler::{Handlers, died, panicked};
 use crate::ledger::Ledger;
 use crate::maintenance;
+use crate::presence::Shown;
 
 /// What a task has brought.
 enum Came {
@@ -44,6 +45,7 @@ pub(crate) struct Drive {
     ledger: Ledger,
     desk: Desk,
     robot: Label,
+    shown: Shown,
     names: Vec<Name>,
     handlers: Handlers,
     worker: Worker,
@@ -66,12 +68,15 @@ impl Drive {
     pub(crate) fn new(
         ledger: &Ledger,
         namespace: Namespace,
-        robot: Label,
+        (robot, version): (Label, Label),
         handlers: Handlers,
         settings: Settings,
         listener: Option<Listener>,
     ) -> Result<Self> {
+        let mut random: Box<dyn Random> = Box::new(acta_store::random::system_random()?);
+        let shown = Shown::new(robot.clone(), version, settings.slots, random.as_mut())?;
         Ok(Self {
+            shown,
             ledger: ledger.clone(),
             desk: ledger.desk(namespace),
             robot,
@@ -79,7 +84,7 @@ impl Drive {
             handlers,
             worker: Worker::new(settings),
             listener,
-            random: Box::new(acta_store::random::system_random()?),
+            random,
             tasks: JoinSet::new(),
             errands: HashMap::new(),
             words: HashMap::new(),
@@ -98,12 +103,15 @@ impl Drive {
         let definitions = self.handlers.definitions().cloned().collect();
         beside.spawn(maintenance::register(self.ledger.clone(), definitions));
         beside.spawn(maintenance::maintain(self.desk.clone(), maintenance::Pace::new(self.random.next_u64())));
+        beside.spawn(self.shown.clone().keep(self.desk.clone()));
         let mut events = vec![Event::Tick];
         loop {
             let now_ms = self.now_ms();
             let actions = self.worker.step(now_ms, events.drain(..), self.random.as_mut());
+            self.shown.set_running(self.worker.running());
             for action in actions {
                 if matches!(action, Action::End) {
+                    self.shown.end(&self.desk).await;
                     return;
                 }
                 self.act(action);
@@ -212,9 +220,10 @@ impl Drive {
             Action::Heartbeat(tickets) => {
                 let desk = self.desk.clone();
                 let beats = tickets.into_iter().map(|ticket| (ticket.id, Claimant::fence(ticket.fence))).collect();
-                let heartbeats = Heartbeats { namespace: desk.namespace.clone(), beats, lease: None };
+                let (namespace, shown) = (desk.namespace.clone(), self.shown.clone());
+                let heartbeats = Heartbeats { namespace, beats, lease: None, worker: Some(shown.presence()) };
                 self.spawn(Errand::Heartbeat, async move {
-                    Came::Event(Event::Beaten(desk.store.heartbeat(heartbeats).await))
+                    Came::Event(Event::Beaten(shown.send(&desk, heartbeats).await))
                 });
             }
             Action::Note(note) => {

@@ -20,6 +20,7 @@ mod observed;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub mod outbox;
 mod prepare;
+mod presence;
 mod shutdown;
 pub mod testing;
 mod traced;

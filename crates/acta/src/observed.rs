@@ -10,8 +10,8 @@ use acta_core::history::Entry;
 use acta_core::job::FailureKind;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, ClaimOutcome, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats,
-    Hold, JobFilter, LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, Report, SettleAnswer,
-    Wave,
+    Hold, JobFilter, LaneFilter, Mark, Operated, Operation, Outcome, Overview, Page, Parcel, QueueFilter, Report,
+    SettleAnswer, Wave,
 };
 use acta_core::{JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
@@ -207,8 +207,8 @@ impl Store for Observed {
         call("lanes", Some(&namespace), self.store.lanes(filter)).await
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        call("queues", None, self.store.queues()).await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        call("queues", None, self.store.queues(filter)).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {

@@ -27,6 +27,7 @@ pub struct Worker {
     handlers: Handlers,
     settings: Settings,
     robot: Option<String>,
+    version: Option<String>,
     listener: Option<Listener>,
     /// What was wrong with the set-up, told by `run`.
     fault: Option<Error>,
@@ -54,6 +55,7 @@ impl Worker {
             handlers: Handlers::default(),
             settings: Settings::default(),
             robot: None,
+            version: None,
             listener: None,
             fault: None,
         }
@@ -145,6 +147,12 @@ impl Worker {
         self
     }
 
+    /// The version that whoever looks at the queue's workers is shown; this library's, if nothing is said.
+    pub fn version(mut self, version: &str) -> Self {
+        self.version = Some(version.to_owned());
+        self
+    }
+
     /// Works until `shutdown` resolves and what was begun has ended.
     ///
     /// No failure of the ledger ends it: calls are repeated, with growing pauses, until they are answered. Only a set-up
@@ -155,7 +163,8 @@ impl Worker {
             Some(robot) => Label::new("robot", robot)?,
             None => default_robot()?,
         };
-        let drive = Drive::new(&self.ledger, namespace, robot, handlers, self.settings, self.listener)?;
+        let version = Label::new("version", self.version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")))?;
+        let drive = Drive::new(&self.ledger, namespace, (robot, version), handlers, self.settings, self.listener)?;
         drive.run(shutdown).await;
         Ok(())
     }
@@ -177,9 +186,6 @@ fn millis(duration: Duration) -> u64 {
 }
 
 fn default_robot() -> Result<Label> {
-    let machine = rustix::system::uname();
-    let name = machine.nodename().to_string_lossy();
-    let printable: String = name.chars().filter(|character| !character.is_control()).take(100).collect();
     let number = LAST_WORKER.fetch_add(1, Ordering::Relaxed) + 1;
-    Label::new("robot", &format!("{printable}-{}-{number}", std::process::id()))
+    Label::new("robot", &format!("{}-{}-{number}", crate::presence::host(), std::process::id()))
 }

@@ -114,7 +114,7 @@ async fn cut_off(url: &str, back: Back) {
     assert_eq!(said.recv().await.unwrap(), format!("{:?}", StopReason::Lost));
     // Whoever shows the old fence is refused, whatever it asks for.
     let first = || Claimant { fence: Some(1), robot: Some(Label::new("robot", "first").unwrap()) };
-    let beats = Heartbeats { namespace: queue(), beats: vec![(id.clone(), first())], lease: None };
+    let beats = Heartbeats { namespace: queue(), beats: vec![(id.clone(), first())], lease: None, worker: None };
     let beat: Result<Beat, Error> = far.store().heartbeat(beats).await.unwrap().remove(0);
     let settlement =
         Settlement { id: id.clone(), claimant: first(), outcome: Outcome::Succeeded(Some(Json::new("1").unwrap())) };

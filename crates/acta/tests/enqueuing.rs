@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acta::{Context, Job, JobId, State, Worker};
+use acta_core::store::QueueFilter;
 use common::{Bench, Order, timely};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -110,7 +111,7 @@ async fn one_caller_s_refusal_reaches_no_other(bench: Bench) {
             }
         }
     }
-    let jobs = bench.ledger.store().queues().await.unwrap().queues[0].1.values().sum::<u64>();
+    let jobs = bench.ledger.store().queues(QueueFilter::default()).await.unwrap().queues[0].1.values().sum::<u64>();
     assert_eq!(jobs, 45);
 }
 

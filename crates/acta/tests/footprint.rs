@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use acta::{Context, Job, JobError, Ledger, Worker};
-use acta_core::store::JobFilter;
+use acta_core::store::{JobFilter, QueueFilter};
 use acta_testkit::postgres::{Database, Server, sql};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
@@ -186,7 +186,7 @@ fn progress(url: &str) -> (u64, u64) {
         let ledger = Ledger::open(url).await.unwrap();
         let filter = JobFilter { limit: 1, ..JobFilter::default() };
         let newest = ledger.store().jobs(filter).await.unwrap().jobs[0].job.row;
-        let (_, tallies) = &ledger.store().queues().await.unwrap().queues[0];
+        let (_, tallies) = &ledger.store().queues(QueueFilter::default()).await.unwrap().queues[0];
         let waiting = tallies.iter().filter(|(tally, _)| !tally.0.is_final()).map(|(_, count)| count).sum();
         (newest, waiting)
     })

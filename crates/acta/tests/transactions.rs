@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acta::{Context, Job, JobError, JobId, Ledger, State, Worker};
-use acta_core::store::{Enqueue, NewJob};
+use acta_core::store::{Enqueue, NewJob, QueueFilter};
 use acta_core::{Name, audit};
 use serde::{Deserialize, Serialize};
 use shop::{Place, Shop};
@@ -116,7 +116,7 @@ async fn state(ledger: &Ledger, id: &JobId) -> State {
 /// How many jobs there are. On the way: the ledger contradicts itself nowhere.
 async fn jobs(ledger: &Ledger) -> u64 {
     let mut jobs = 0;
-    for (queue, tallies) in ledger.store().queues().await.unwrap().queues {
+    for (queue, tallies) in ledger.store().queues(QueueFilter::default()).await.unwrap().queues {
         let contents = ledger.store().export(Some(queue.namespace)).await.unwrap().contents.unwrap();
         assert_eq!(audit::contradictions(&contents, &tallies), []);
         jobs += tallies.values().sum::<u64>();
@@ -279,7 +279,11 @@ async fn what_is_refused_leaves_the_transaction_as_it_was<S: Shop>(place: Place)
     assert!(fault.is_invalid() && fault.to_string().contains("only by case"), "{fault}");
     shop.commit().await;
     assert_eq!((shop.orders().await, jobs(&ledger).await), (1, 1));
-    assert_eq!(ledger.store().queues().await.unwrap().queues.len(), 1, "the queue of the refused one was not made");
+    assert_eq!(
+        ledger.store().queues(QueueFilter::default()).await.unwrap().queues.len(),
+        1,
+        "the queue of the refused one was not made"
+    );
 }
 
 macro_rules! with_every_driver {

@@ -380,7 +380,8 @@ fn a_command_that_is_killed_while_it_adds_has_added_all_or_none() {
             std::thread::park_timeout(whole * part / 6);
             child.kill().unwrap();
             child.wait().unwrap();
-            let overview = acta_testkit::block_on(desk.store().queues()).unwrap();
+            let overview =
+                acta_testkit::block_on(desk.store().queues(acta_core::store::QueueFilter::default())).unwrap();
             let count: u64 = overview.queues.iter().flat_map(|(_, tallies)| tallies.values()).sum();
             assert!(count == 0 || count == ROWS as u64, "{provider}, after {part} of 6 parts: {count}");
             outcomes.insert((provider, count));

@@ -155,6 +155,52 @@ fn is_alive(pid: &str) -> bool {
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
+/// What `queues show` tells of the workers of `work`.
+fn workers(shop: &Shop) -> Vec<serde_json::Value> {
+    let shown = shop.desk.run(&["queues", "show", "--queue", "work", "--json"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    let told: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
+    told["workers"].as_array().unwrap().clone()
+}
+
+/// The same, once there are some: a worker shows itself while it begins.
+fn listed(shop: &Shop) -> Vec<serde_json::Value> {
+    let began = std::time::Instant::now();
+    loop {
+        let workers = workers(shop);
+        if !workers.is_empty() {
+            return workers;
+        }
+        assert!(began.elapsed() < std::time::Duration::from_mins(1), "it is never listed");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_queue_shows_its_workers_until_they_have_ended() {
+    let shop = Shop::new();
+    shop.define("quick", "exit 0", "");
+    let job = shop.put("quick", "1");
+    let mut worker = shop.start(&["--robots", "3", "--robot", "r"]);
+    worker.until_says(&["succeeded", job.as_str()]);
+    let one = listed(&shop).remove(0);
+    let pid = u64::from(worker.child.id());
+    assert_eq!((one["robot"].as_str(), one["pid"].as_u64()), (Some("r"), Some(pid)));
+    assert_eq!((one["concurrency"].as_u64(), one["lost"].as_bool()), (Some(3), Some(false)));
+    let shown = shop.desk.run(&["queues", "show", "--queue", "work"]).out;
+    assert!(shown.contains("last hour") && shown.contains(" here "), "{shown}");
+    worker.stop();
+    assert!(workers(&shop).is_empty(), "it said that it ended");
+    // One that is killed says nothing: it is there until its silence has lasted long enough.
+    let mut killed = shop.start(&["--robots", "1"]);
+    let job = shop.put("quick", "2");
+    killed.until_says(&["succeeded", job.as_str()]);
+    assert_eq!(listed(&shop).len(), 1);
+    killed.signal("-KILL");
+    killed.end();
+    assert_eq!(workers(&shop).len(), 1);
+}
+
 #[test]
 fn each_end_has_its_outcome_and_a_line_of_its_own() {
     let shop = Shop::new();

@@ -122,7 +122,7 @@ impl<R: Rows> Rules<'_, R> {
             self.rows.wake();
         }
         self.rows.insert(Job { row, identity, standing, detail: Detail::default() })?;
-        self.rows.count(None, Some(Tally(state, false)));
+        self.count(None, Some(Tally(state, false)));
         Ok(Enqueued { id, created: true, state, payload_differs: false })
     }
 

@@ -12,6 +12,7 @@ mod explain;
 mod hold;
 mod lanes;
 mod operate;
+mod overview;
 mod prune;
 mod report;
 mod settle;
@@ -23,13 +24,14 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::history::{Entry, Happening};
 use crate::id::JobId;
-use crate::job::LaneNumber;
 use crate::job::{Detail, Exception, Facts, FailureKind, Job, KeyHold, Standing};
+use crate::job::{LaneNumber, Tally};
 use crate::json::Json;
 use crate::name::Label;
 use crate::random::Random;
 use crate::rows::Rows;
 use crate::transition::{Effect, Event, transition};
+use crate::vitals::{Flow, minute_of};
 
 /// Refuses more of something than one call, or one job, may have.
 fn check_size(what: &'static str, size: usize, most: usize) -> Result<()> {
@@ -97,10 +99,19 @@ impl<'a, R: Rows> Rules<'a, R> {
         if standing.may_be_claimed() {
             self.rows.wake();
         }
-        self.rows.count(Some(before), Some(standing.tally()));
+        self.count(Some(before), Some(standing.tally()));
         match ended_lane {
             Some(lane) => self.leave_lane(lane, step.effects.contains(&Effect::PromoteNext)),
             None => Ok(()),
+        }
+    }
+
+    /// Moves one job from one count to another, and notes in what minute it did.
+    fn count(&mut self, from: Option<Tally>, to: Option<Tally>) {
+        self.rows.count(from, to);
+        let flow = Flow::of(from, to);
+        if !flow.is_nothing() {
+            self.rows.flow(minute_of(self.now), flow);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::policy::{MOST_PER_CALL, check_lease};
 use crate::rows::Rows;
 use crate::store::{Beat, Claimant, Heartbeats, News, Report};
 use crate::transition::Event;
+use crate::vitals::{Card, Presence, Registered};
 
 /// The longest progress text, in bytes.
 const MOST_PROGRESS: usize = 4 * 1024;
@@ -22,9 +23,14 @@ impl Heartbeats {
 }
 
 impl<R: Rows> Rules<'_, R> {
-    /// Extends leases; a lost one is told, and changes nothing.
+    /// Takes note of the worker, and extends leases; a lost one is told, and changes nothing.
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
         beats.check()?;
+        match &beats.worker {
+            Some(Presence::Here(card)) => self.see(card)?,
+            Some(Presence::Gone(id)) => self.rows.remove_worker(id)?,
+            None => {}
+        }
         self.rows.prefetch(&mut beats.beats.iter().map(|(id, _)| id))?;
         let mut answers = Vec::with_capacity(beats.beats.len());
         for (id, claimant) in &beats.beats {
@@ -45,6 +51,12 @@ impl<R: Rows> Rules<'_, R> {
             }
         }
         Ok(answers)
+    }
+
+    /// Takes note that a worker is there.
+    fn see(&mut self, card: &Card) -> Result<()> {
+        let started_at = self.rows.worker(&card.id)?.map_or(self.now, |known| known.started_at);
+        self.rows.save_worker(&Registered { card: card.clone(), started_at, seen_at: self.now })
     }
 
     /// Start, progress, steps.

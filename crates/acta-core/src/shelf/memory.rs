@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::name::Namespace;
 use crate::random::Random;
 use crate::store::Finding;
+use crate::vitals::Vitals;
 
 /// A ledger in memory: the specification as a store. It ends with its process.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct MemoryStore {
 pub struct Memory {
     books: BTreeMap<Namespace, Contents>,
     common: Common,
+    vitals: BTreeMap<Namespace, Vitals>,
 }
 
 impl MemoryStore {
@@ -66,6 +68,15 @@ impl Keeper for Memory {
     }
 
     fn put_back(&mut self, _contents: Contents) {}
+
+    fn vitals(&mut self, namespace: &Namespace) -> Result<Vitals> {
+        Ok(self.vitals.get(namespace).cloned().unwrap_or_default())
+    }
+
+    fn save_vitals(&mut self, namespace: &Namespace, vitals: Vitals) -> Result<()> {
+        self.vitals.insert(namespace.clone(), vitals);
+        Ok(())
+    }
 
     fn place(&self) -> String {
         "memory".into()

@@ -11,7 +11,7 @@ use crate::book::{Book, Common, Contents};
 use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::explain::{Explanation, LaneView, Pause};
+use crate::explain::{Explanation, LaneView};
 use crate::history::Entry;
 use crate::id::JobId;
 use crate::job::Job;
@@ -23,8 +23,9 @@ use crate::rows::{Queue, Rows};
 use crate::rules::Rules;
 use crate::store::{
     Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
-    JobFilter, LaneFilter, Operated, Operation, Overview, Page, Report, SettleAnswer, Wave,
+    JobFilter, LaneFilter, Operated, Operation, Overview, Page, QueueFilter, Report, SettleAnswer, Wave,
 };
+use crate::vitals::Vitals;
 
 pub use memory::{Memory, MemoryStore};
 pub use shared::{Access, Shared};
@@ -43,6 +44,10 @@ pub trait Keeper {
     }
     /// Takes back what it has loaded and nobody has changed.
     fn put_back(&mut self, contents: Contents);
+    /// What is kept of a namespace's workers and minutes.
+    fn vitals(&mut self, namespace: &Namespace) -> Result<Vitals>;
+    /// Keeps it. It may be lost where the machine fails; nothing else may be with it.
+    fn save_vitals(&mut self, namespace: &Namespace, vitals: Vitals) -> Result<()>;
     /// What all books have in common.
     fn common(&mut self) -> Result<Common>;
     /// The ledger's name, for errors.
@@ -144,16 +149,40 @@ impl<K: Keeper> Shelf<K> {
             // First: a number that was given and not used is no harm, one that is given twice is.
             self.keeper.save_common(book.common())?;
         }
-        if book.is_changed() || is_new || self.keeper.wants_saving(&book.contents().queue.namespace) {
-            let woken = book.is_woken().then(|| book.contents().queue.namespace.clone());
+        let namespace = book.contents().queue.namespace.clone();
+        let vitals = book.changed_vitals();
+        if book.is_changed() || is_new || self.keeper.wants_saving(&namespace) {
+            let is_woken = book.is_woken();
             self.keeper.save(book.into_contents())?;
-            if let Some(namespace) = woken {
+            if is_woken {
                 self.changes.note(&namespace);
             }
+            // What was done to the jobs is done, whether it could be counted or not.
+            let _ = self.keep_vitals(&namespace, vitals);
         } else {
             self.keeper.put_back(book.into_contents());
+            self.keep_vitals(&namespace, vitals)?;
         }
         Ok(answer)
+    }
+
+    fn keep_vitals(&mut self, namespace: &Namespace, changed: Option<(Vitals, bool)>) -> Result<()> {
+        match changed {
+            None => Ok(()),
+            Some((all, true)) => self.keeper.save_vitals(namespace, all),
+            Some((more, false)) => {
+                let mut kept = self.keeper.vitals(namespace)?;
+                kept.add(&more.minutes);
+                self.keeper.save_vitals(namespace, kept)
+            }
+        }
+    }
+
+    /// The book of a namespace with what is kept of its workers and minutes.
+    fn vital_book(&mut self, namespace: &Namespace) -> Result<Book> {
+        let mut book = self.book(namespace)?;
+        book.lend_vitals(self.keeper.vitals(namespace)?);
+        Ok(book)
     }
 
     fn on<T>(&mut self, namespace: &Namespace, verb: impl FnOnce(&mut Rules<'_, Book>) -> Result<T>) -> Result<T> {
@@ -200,7 +229,11 @@ impl<K: Keeper> Shelf<K> {
 
     /// [`crate::Store::heartbeat`].
     pub fn heartbeat(&mut self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
-        self.on(&beats.namespace, |rules| rules.heartbeat(beats))
+        if beats.worker.is_none() {
+            return self.on(&beats.namespace, |rules| rules.heartbeat(beats));
+        }
+        let book = self.vital_book(&beats.namespace)?;
+        self.run(book, false, |rules| rules.heartbeat(beats))
     }
 
     /// [`crate::Store::report`].
@@ -225,7 +258,8 @@ impl<K: Keeper> Shelf<K> {
 
     /// [`crate::Store::prune`].
     pub fn prune(&mut self, namespace: &Namespace, limit: usize) -> Result<(usize, usize)> {
-        self.on(namespace, |rules| rules.prune(limit))
+        let book = self.vital_book(namespace)?;
+        self.run(book, false, |rules| rules.prune(limit))
     }
 
     /// [`crate::Store::define`].
@@ -330,20 +364,16 @@ impl<K: Keeper> Shelf<K> {
     }
 
     /// [`crate::Store::queues`].
-    pub fn queues(&mut self) -> Result<Overview> {
+    pub fn queues(&mut self, filter: &QueueFilter) -> Result<Overview> {
         let mut overview = Overview::default();
-        for namespace in self.keeper.namespaces()? {
+        for namespace in self.keeper.namespaces()?.into_iter().filter(|namespace| filter.takes(namespace)) {
             match self.find(&namespace) {
                 Ok(None) => {}
                 Ok(Some(mut book)) => {
-                    let tallies = book.tallies()?;
-                    if book.queue().paused
-                        && let Some(entry) = book.last_hold(None)?
-                    {
-                        overview.pauses.insert(namespace.clone(), Pause::from(&entry));
+                    if filter.activity.is_some() {
+                        book.lend_vitals(self.keeper.vitals(&namespace)?);
                     }
-                    overview.queues.push((book.queue().clone(), tallies));
-                    self.keeper.put_back(book.into_contents());
+                    self.look(book, |rules| rules.overview(filter, &mut overview))?;
                 }
                 Err(fault) if overview.unreadable.contains(&fault) => {}
                 Err(fault) => overview.unreadable.push(fault),

@@ -14,7 +14,8 @@ use crate::json::Json;
 use crate::name::{Label, Namespace};
 use crate::store::{
     Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
-    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Store, Wave,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Store,
+    Wave,
 };
 
 /// What a verb does to the books.
@@ -123,8 +124,8 @@ impl<S: Shared> Store for S {
         self.run(Access::Look, move |shelf| shelf.lanes(&filter)).await
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        self.run(Access::Look, Shelf::queues).await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        self.run(Access::Look, move |shelf| shelf.queues(&filter)).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {

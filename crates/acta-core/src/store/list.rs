@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::name::{Family, Label, Namespace};
 use crate::rows::{Queue, Tallies};
 use crate::state::State;
+use crate::vitals::Activity;
 
 /// A job and where it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,13 +117,36 @@ impl LaneFilter {
     }
 }
 
-/// All namespaces of a ledger.
+/// What to tell of which namespaces.
+#[derive(Clone, Debug, Default)]
+pub struct QueueFilter {
+    /// Of this one only.
+    pub namespace: Option<Namespace>,
+    /// What goes on there, too: the workers, and so many of the last minutes, at most those of a day.
+    pub activity: Option<usize>,
+}
+
+impl QueueFilter {
+    /// One namespace with its workers and the last hour.
+    pub fn closely(namespace: Namespace) -> Self {
+        Self { namespace: Some(namespace), activity: Some(60) }
+    }
+
+    /// Whether it is about this namespace.
+    pub fn takes(&self, namespace: &Namespace) -> bool {
+        self.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+    }
+}
+
+/// The namespaces of a ledger.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overview {
     /// Each with its counts, by path.
     pub queues: Vec<(Queue, Tallies)>,
     /// Who paused those that are paused.
     pub pauses: BTreeMap<Namespace, Pause>,
+    /// What goes on in them, where that was asked for.
+    pub activity: BTreeMap<Namespace, Activity>,
     /// Namespaces that can't be read, and why.
     pub unreadable: Vec<Error>,
 }

@@ -23,7 +23,7 @@ use crate::name::{Label, Namespace};
 pub use claim::{Claim, ClaimAnswer, ClaimOutcome, LeftOut, Nothing, Trace, Why};
 pub use deliver::{Deliver, Delivered, Deliveries};
 pub use enqueue::{Dedup, Enqueue, Enqueued, NewJob};
-pub use list::{Found, JobFilter, LaneFilter, Overview, Page};
+pub use list::{Found, JobFilter, LaneFilter, Overview, Page, QueueFilter};
 pub use operate::{Action, Define, Hold, Operated, Operation};
 pub use port::{Evidence, Finding, Mark, Openness, Parcel, copy, give_up_copy, may_leave};
 pub use report::{Beat, Heartbeats, News, Report};
@@ -42,7 +42,7 @@ pub trait Store: Send + Sync {
     async fn settle(&self, wave: Wave) -> Result<Vec<Result<SettleAnswer>>>;
     /// Settles a wave and claims, in one commit.
     async fn exchange(&self, wave: Wave, claim: Claim) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)>;
-    /// Extends leases; one answer each, in order.
+    /// Extends leases; one answer each, in order. Tells that a worker is there, or has ended.
     async fn heartbeat(&self, beats: Heartbeats) -> Result<Vec<Result<Beat>>>;
     /// Start, progress and steps of a held job.
     async fn report(&self, report: Report) -> Result<()>;
@@ -53,7 +53,7 @@ pub trait Store: Send + Sync {
     /// Brings in what is due, as a claim would, without claiming; how many jobs changed.
     async fn recover(&self, namespace: Namespace) -> Result<usize>;
     /// Removes ended jobs after their retention and expired tombstones; how many jobs and keys went, at most
-    /// `limit` of each.
+    /// `limit` of each. Minutes and workers of more than a day ago go, too.
     async fn prune(&self, namespace: Namespace, limit: usize) -> Result<(usize, usize)>;
     /// Registers a job definition, or what a queue says about its jobs.
     async fn define(&self, define: Define) -> Result<()>;
@@ -79,8 +79,8 @@ pub trait Store: Send + Sync {
     async fn explain(&self, id: JobId) -> Result<Explanation>;
     /// The lanes of a namespace that have live members or are paused, by name.
     async fn lanes(&self, filter: LaneFilter) -> Result<Vec<LaneView>>;
-    /// All namespaces with their counts.
-    async fn queues(&self) -> Result<Overview>;
+    /// Namespaces with their counts, and with what goes on in them.
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview>;
 
     /// A namespace with all that is kept of it, or only what all namespaces have in common.
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel>;

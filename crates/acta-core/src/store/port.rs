@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Store;
+use super::{QueueFilter, Store};
 use crate::audit;
 use crate::book::{Common, Contents};
 use crate::clock::Timestamp;
@@ -153,7 +153,7 @@ impl Finding {
 
 /// Refuses what a copy would refuse of its source, and what a target could not take, without changing anything.
 pub async fn may_leave(from: &dyn Store, now: Timestamp) -> Result<()> {
-    let overview = from.queues().await?;
+    let overview = from.queues(QueueFilter::default()).await?;
     if let Some(fault) = overview.unreadable.first() {
         return Err(fault.clone());
     }
@@ -196,7 +196,7 @@ pub async fn copy(from: &dyn Store, to: &dyn Store, names: (&str, &str), now: Ti
         }
     }
     // From here on nothing changes in the source.
-    let overview = from.queues().await?;
+    let overview = from.queues(QueueFilter::default()).await?;
     if let Some(fault) = overview.unreadable.first() {
         return Err(fault.clone());
     }
@@ -218,7 +218,7 @@ pub async fn give_up_copy(from: &dyn Store, to: Option<&dyn Store>, names: (&str
     if let Some(to) = to {
         let is_unfinished = match openness(to).await? {
             Openness::Arriving { from } => from == names.0,
-            Openness::Open => to.queues().await?.queues.is_empty(),
+            Openness::Open => to.queues(QueueFilter::default()).await?.queues.is_empty(),
             Openness::Moved { .. } | Openness::Arrived { .. } => false,
         };
         if !is_unfinished {

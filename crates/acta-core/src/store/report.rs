@@ -8,8 +8,9 @@ use crate::id::JobId;
 use crate::json::Json;
 use crate::name::Namespace;
 use crate::policy::Span;
+use crate::vitals::Presence;
 
-/// Leases to extend, of one namespace.
+/// Leases to extend, of one namespace, and the worker that holds them: it may show itself though it holds none.
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
     /// Where.
@@ -18,6 +19,8 @@ pub struct Heartbeats {
     pub beats: Vec<(JobId, Claimant)>,
     /// By how much from now on; never shortens. Otherwise what job or queue says.
     pub lease: Option<Span>,
+    /// The worker that they are from, where it shows itself.
+    pub worker: Option<Presence>,
 }
 
 /// The answer to a heartbeat.

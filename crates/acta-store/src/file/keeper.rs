@@ -9,6 +9,7 @@ use std::time::Duration;
 use acta_core::book::{Common, Contents};
 use acta_core::shelf::Keeper;
 use acta_core::store::{Finding, Openness};
+use acta_core::vitals::Vitals;
 use acta_core::{Clock, Definition, Error, Family, Name, Namespace, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,7 @@ use super::backup;
 use super::disk::{self, Stamp, Tick, unavailable};
 use super::document::{self, Read};
 use super::text::{self, Flaw};
+use super::vitals;
 use crate::turn::Turn;
 
 /// The families, and the folder in which each has its files.
@@ -45,6 +47,8 @@ pub struct Files {
     seen: BTreeMap<Namespace, Seen>,
     /// The files of namespaces that somebody waits for, as they were at the last look.
     stamps: BTreeMap<Namespace, Option<Stamp>>,
+    /// Workers and minutes, as they were read or written last, and the text that they were.
+    vitals: BTreeMap<Namespace, (Vec<u8>, Vitals)>,
     pub(super) traffic: Traffic,
 }
 
@@ -94,6 +98,7 @@ impl Files {
             common: None,
             seen: BTreeMap::new(),
             stamps: BTreeMap::new(),
+            vitals: BTreeMap::new(),
             traffic: Traffic::default(),
         }
     }
@@ -132,6 +137,11 @@ impl Files {
     fn path(&self, namespace: &Namespace) -> PathBuf {
         let folder = FOLDERS.into_iter().find(|(family, _)| *family == namespace.family());
         self.root.join(folder.map_or("", |(_, folder)| folder)).join(format!("{}.json", namespace.name()))
+    }
+
+    /// No namespace has a file of such a name.
+    fn vitals_path(&self, namespace: &Namespace) -> PathBuf {
+        self.path(namespace).with_file_name(format!(".{}.vitals.json", namespace.name()))
     }
 
     /// Whether the namespace's file is another one than at the last look; at the first look it is not.
@@ -349,6 +359,29 @@ impl Keeper for Files {
         }
         findings.extend(crate::filesystem::unwritable(&self.root));
         Ok(findings)
+    }
+
+    fn vitals(&mut self, namespace: &Namespace) -> Result<Vitals> {
+        let Some(text) = disk::read(&self.vitals_path(namespace))? else { return Ok(Vitals::default()) };
+        if let Some((same, vitals)) = self.vitals.get(namespace)
+            && *same == text
+        {
+            return Ok(vitals.clone());
+        }
+        let vitals = vitals::read(&text);
+        self.vitals.insert(namespace.clone(), (text, vitals.clone()));
+        Ok(vitals)
+    }
+
+    fn save_vitals(&mut self, namespace: &Namespace, vitals: Vitals) -> Result<()> {
+        let path = self.vitals_path(namespace);
+        let text = vitals::write(&vitals).map_err(|fault| unavailable(&path, fault))?;
+        match &self.tick {
+            Some(tick) => disk::replace_lightly(&path, &text, tick)?,
+            None => return Err(unavailable(&path, "is not written without the lock")),
+        }
+        self.vitals.insert(namespace.clone(), (text, vitals));
+        Ok(())
     }
 
     fn common(&mut self) -> Result<Common> {

@@ -13,6 +13,7 @@ mod keeper;
 mod line;
 mod mend;
 mod text;
+mod vitals;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

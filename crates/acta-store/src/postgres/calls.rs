@@ -16,6 +16,7 @@ use super::cells::millis;
 use super::codec::{self, get};
 use super::connection::Param;
 use super::session::{Session, column, count_of, params, statement, written};
+use super::vitals::told;
 
 /// How often a heartbeat asks again for a job whose row is being changed, and how long it waits before.
 const BUSY_TRIES: usize = 400;
@@ -221,22 +222,24 @@ impl PostgresStore {
         let ids: Vec<&str> = asked.iter().map(|(id, _)| id.as_str()).collect();
         let fences: Vec<Option<i64>> = asked.iter().map(|(_, who)| who.fence.map(u64::cast_signed)).collect();
         let robots: Vec<Option<&str>> = asked.iter().map(|(_, who)| who.robot.as_ref().map(Label::as_str)).collect();
-        let found = self
-            .db
-            .all(
-                Some(beats.namespace.family()),
-                statement!("heartbeat"),
-                params![
-                    beats.namespace.to_string() => TEXT,
-                    rows => INT8_ARRAY,
-                    ids => TEXT_ARRAY,
-                    fences => INT8_ARRAY,
-                    robots => TEXT_ARRAY,
-                    beats.lease.map(Span::as_millis) => INT8,
-                    self.given_now() => INT8,
-                ],
-            )
-            .await?;
+        let (path, lease, now) = (beats.namespace.to_string(), beats.lease.map(Span::as_millis), self.given_now());
+        let worker = beats.worker.as_ref().map(told).transpose();
+        let worker = worker.map_err(|fault| self.db.unreadable("a worker", fault))?;
+        let params: &[Param<'_>] = params![
+            path => TEXT,
+            rows => INT8_ARRAY,
+            ids => TEXT_ARRAY,
+            fences => INT8_ARRAY,
+            robots => TEXT_ARRAY,
+            lease => INT8,
+            now => INT8,
+            worker => TEXT,
+        ];
+        let family = Some(beats.namespace.family());
+        let found = match worker {
+            None => self.db.all(family, statement!("heartbeat"), &params[..7]).await?,
+            Some(_) => self.db.all(family, statement!("heartbeat_of"), params).await?,
+        };
         for ((row, &index), (id, claimant)) in found.iter().zip(open).zip(asked) {
             let fault: Option<&str> = get(row, 0)?;
             answers[index] = match fault {

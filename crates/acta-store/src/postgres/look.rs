@@ -1,9 +1,7 @@
 //! Looks at the ledger that change nothing.
 
-use acta_core::explain::Pause;
-use acta_core::rows::Rows;
-use acta_core::store::{Found, Overview};
-use acta_core::{Error, JobId, Namespace, Result, Rules};
+use acta_core::store::{Found, Overview, QueueFilter};
+use acta_core::{Error, JobId, Namespace, Result, Rules, Seeded};
 
 use super::PostgresStore;
 use super::act::{now, with_rules};
@@ -67,20 +65,14 @@ impl PostgresStore {
         .await
     }
 
-    pub(super) async fn overview(&self) -> Result<Overview> {
+    pub(super) async fn overview(&self, filter: QueueFilter) -> Result<Overview> {
         let clock = self.clock.clone();
         self.read(move |session| {
             let now = now(session, clock.as_deref())?;
             let mut overview = Overview::default();
-            for (ns, queue) in session.namespaces()? {
-                let mut rows = PgRows::new(session, ns, queue.clone(), now);
-                let tallies = rows.tallies()?;
-                if queue.paused
-                    && let Some(entry) = rows.last_hold(None)?
-                {
-                    overview.pauses.insert(queue.namespace.clone(), Pause::from(&entry));
-                }
-                overview.queues.push((queue, tallies));
+            for (ns, queue) in session.namespaces()?.into_iter().filter(|(_, queue)| filter.takes(&queue.namespace)) {
+                let mut rows = PgRows::new(session, ns, queue, now);
+                Rules::new(&mut rows, now, &mut Seeded::new(0)).overview(&filter, &mut overview)?;
             }
             Ok(overview)
         })

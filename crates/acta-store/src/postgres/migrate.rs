@@ -6,17 +6,18 @@ use super::codec::get;
 use super::connection::Connections;
 use crate::migration::{Migration, Pending, behind};
 
-static MIGRATIONS: [Migration; 3] = [
+static MIGRATIONS: [Migration; 4] = [
     Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
     Migration { version: 2, name: "lean_standing", sql: include_str!("sql/migrations/0002_lean_standing.sql") },
     Migration { version: 3, name: "traceparent", sql: include_str!("sql/migrations/0003_traceparent.sql") },
+    Migration { version: 4, name: "vitals", sql: include_str!("sql/migrations/0004_vitals.sql") },
 ];
 
 /// Takes away the functions of an earlier release.
 const CLEAR: &str = include_str!("sql/functions/clear.sql");
 
 /// The functions, all of which are made anew behind every migration.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 13] = [
     include_str!("sql/functions/common.sql"),
     include_str!("sql/functions/ending.sql"),
     include_str!("sql/functions/enqueue.sql"),
@@ -24,6 +25,7 @@ const FUNCTIONS: [&str; 12] = [
     include_str!("sql/functions/settle.sql"),
     include_str!("sql/functions/exchange.sql"),
     include_str!("sql/functions/operate.sql"),
+    include_str!("sql/functions/vitals.sql"),
     include_str!("sql/functions/prune.sql"),
     include_str!("sql/functions/tend.sql"),
     include_str!("sql/functions/input.sql"),

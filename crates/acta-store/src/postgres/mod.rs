@@ -23,6 +23,7 @@ mod rows;
 mod session;
 mod tls;
 mod url;
+mod vitals;
 mod wake;
 
 /// Connections and values, for the outboxes in PostgreSQL.
@@ -40,7 +41,7 @@ use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
-    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Wave,
 };
 use acta_core::{Clock, Error, JobId, Json, Label, Namespace, Result, Seeded, State, Store};
 use async_trait::async_trait;
@@ -297,8 +298,8 @@ impl Store for PostgresStore {
         found.ok_or_else(|| Error::not_found("queue", &namespace.to_string()))
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        self.overview().await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        self.overview(filter).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {
@@ -306,8 +307,7 @@ impl Store for PostgresStore {
     }
 
     async fn import(&self, parcel: Parcel) -> Result<()> {
-        let clock = self.clock.clone();
-        self.write(move |session| port::import(session, &parcel, clock.as_deref())).await
+        self.write(move |session| port::import(session, &parcel)).await
     }
 
     async fn mark(&self, mark: Mark) -> Result<()> {

@@ -103,7 +103,7 @@ fn admit_all(session: &Session, now: Timestamp) -> Result<()> {
 }
 
 /// Takes in a part of a copy.
-pub(super) fn import(session: &Session, parcel: &Parcel, clock: Option<&dyn Clock>) -> Result<()> {
+pub(super) fn import(session: &Session, parcel: &Parcel) -> Result<()> {
     session.openness()?.check_arriving(session.place())?;
     for name in parcel.common.names() {
         session.ensure_name(name)?;
@@ -119,7 +119,8 @@ pub(super) fn import(session: &Session, parcel: &Parcel, clock: Option<&dyn Cloc
         return Ok(());
     }
     let (ns, queue) = session.configure(namespace, &contents.queue.settings)?;
-    let mut rows = PgRows::new(session, ns, queue, now(session, clock)?);
+    // Counted at no instant: what comes with a copy has not happened here.
+    let mut rows = PgRows::new(session, ns, queue, Timestamp::MIN);
     if contents.queue.paused {
         rows.set_queue_paused(true)?;
     }

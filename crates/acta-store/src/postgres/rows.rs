@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use acta_core::history::Entry;
 use acta_core::job::{LaneNumber, Tally};
 use acta_core::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
+use acta_core::vitals::{Flow, Minute, Registered};
 use acta_core::{
     Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Span, Standing, Timestamp, Traceparent,
 };
@@ -23,7 +24,7 @@ pub(super) struct PgRows<'s> {
     counts: BTreeMap<Tally, i64>,
 }
 
-fn most(limit: usize) -> i64 {
+pub(super) fn most(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -218,6 +219,37 @@ impl Rows for PgRows<'_> {
         }
         tallies.retain(|_, count| *count > 0);
         Ok(tallies)
+    }
+
+    /// The changes of the counts say it.
+    fn flow(&mut self, _minute: Timestamp, _flow: Flow) {}
+
+    fn minutes(&mut self, from: Timestamp) -> Result<Vec<Minute>> {
+        self.kept_minutes(from)
+    }
+
+    fn remove_minutes(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        self.forget_minutes(before, limit)
+    }
+
+    fn worker(&mut self, id: &Label) -> Result<Option<Registered>> {
+        self.kept_worker(id)
+    }
+
+    fn workers(&mut self, limit: usize) -> Result<Vec<Registered>> {
+        self.kept_workers(limit)
+    }
+
+    fn save_worker(&mut self, worker: &Registered) -> Result<()> {
+        self.keep_worker(worker)
+    }
+
+    fn remove_worker(&mut self, id: &Label) -> Result<()> {
+        self.forget_worker(id)
+    }
+
+    fn remove_workers(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        self.forget_workers(before, limit)
     }
 
     fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>> {

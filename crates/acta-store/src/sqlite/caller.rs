@@ -21,6 +21,7 @@ use super::connection::{Statement, statement};
 use super::migrate;
 use super::session::World;
 use super::standings::Added;
+use super::vitals::flow_cells;
 
 /// A value of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +135,7 @@ impl Page {
             hand.ask(statement!("save_last_number"), &[Cell::Integer(last.cast_signed())]).await?;
         }
         let tallies = self.book.tallies()?;
+        let minutes = self.book.changed_vitals().map(|(vitals, _)| vitals.minutes).unwrap_or_default();
         let is_new = |name: &&Name| !self.names.contains_key(*name);
         let new_names: Vec<Name> = self.book.common().names().filter(is_new).cloned().collect();
         for name in new_names {
@@ -173,6 +175,9 @@ impl Page {
         for (tally, count) in tallies {
             let values = [Cell::Integer(codec::counter(tally)), Cell::Integer(count.cast_signed())];
             hand.ask(statement!("add_count"), &[ns, values[0], values[1]]).await?;
+        }
+        for (minute, flow) in minutes {
+            hand.ask(statement!("add_minute"), &flow_cells(self.ns, minute, flow)).await?;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use acta_core::Result;
 use super::connection::Db;
 use crate::migration::{Migration, Pending, behind};
 
-static MIGRATIONS: [Migration; 2] = [
+static MIGRATIONS: [Migration; 3] = [
     Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
     Migration { version: 2, name: "traceparent", sql: include_str!("sql/migrations/0002_traceparent.sql") },
+    Migration { version: 3, name: "vitals", sql: include_str!("sql/migrations/0003_vitals.sql") },
 ];
 
 /// What is in a file.

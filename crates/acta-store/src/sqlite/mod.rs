@@ -16,20 +16,19 @@ mod port;
 mod rows;
 mod session;
 mod standings;
+mod vitals;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use acta_core::explain::{Explanation, LaneView, Pause};
+use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::random::Random;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
-    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Wave,
 };
-use acta_core::{
-    Changes, Clock, Error, JobId, Json, Label, Namespace, Result, Rows, Rules, Seeded, Store, SystemClock,
-};
+use acta_core::{Changes, Clock, Error, JobId, Json, Label, Namespace, Result, Rules, Seeded, Store, SystemClock};
 use async_trait::async_trait;
 
 pub use connection::Synchronous;
@@ -303,21 +302,16 @@ impl Store for SqliteStore {
         self.reader.run(move |session| existing(session, &filter.namespace, |rules| rules.lanes(&filter))).await
     }
 
-    async fn queues(&self) -> Result<Overview> {
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
         self.reader
             .run(move |session| {
                 let rows = session.db.all(statement!("namespaces"), [], session::queue_columns)?;
                 let mut overview = Overview::default();
                 for columns in rows {
-                    let (ns, queue) = session.queue_of(columns)?;
-                    let mut rows = SqlRows::new(session, ns, queue.clone());
-                    let tallies = rows.tallies()?;
-                    if queue.paused
-                        && let Some(entry) = rows.last_hold(None)?
-                    {
-                        overview.pauses.insert(queue.namespace.clone(), Pause::from(&entry));
+                    let (_, queue) = session.queue_of(columns)?;
+                    if filter.takes(&queue.namespace) {
+                        session.rules(&queue.namespace, |rules| rules.overview(&filter, &mut overview))?;
                     }
-                    overview.queues.push((queue, tallies));
                 }
                 Ok(overview)
             })

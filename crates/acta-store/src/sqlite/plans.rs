@@ -7,10 +7,11 @@ use super::connection::{Db, Statement, Synchronous, find_of, statement, update_o
 use super::migrate;
 
 /// The statements of claims, settles, recover and prune, and whatever else reads or writes jobs.
-const STATEMENTS: [Statement; 62] = [
+const STATEMENTS: [Statement; 70] = [
     statement!("add_count"),
     statement!("add_foreign"),
     statement!("add_lane"),
+    statement!("add_minute"),
     statement!("add_name"),
     statement!("add_namespace"),
     statement!("any_head_named"),
@@ -53,6 +54,7 @@ const STATEMENTS: [Statement; 62] = [
     statement!("last_number"),
     statement!("locate"),
     statement!("locate_foreign"),
+    statement!("minutes"),
     statement!("name"),
     statement!("namespace"),
     statement!("namespace_numbered"),
@@ -64,12 +66,18 @@ const STATEMENTS: [Statement; 62] = [
     statement!("remove_expired_keys"),
     statement!("remove_key"),
     statement!("remove_lane"),
+    statement!("remove_minutes"),
+    statement!("remove_worker"),
+    statement!("remove_workers"),
     statement!("save_key"),
     statement!("save_lane"),
+    statement!("save_worker"),
     statement!("standing"),
     statement!("state"),
     statement!("steps"),
     statement!("take_count"),
+    statement!("worker"),
+    statement!("workers"),
 ];
 
 /// Statements that may look at a whole table, and why: it is small, it is a page of the newest, or all is what is wanted.
@@ -100,8 +108,9 @@ const MAY_SCAN: [&str; 24] = [
     "journal_mode",
 ];
 
-/// Statements that sort what they have found: a bounded number of heads, the steps of one job.
-const MAY_SORT: [&str; 2] = ["heads", "steps"];
+/// Statements that sort what they have found: a bounded number of heads, the steps of one job, the workers of
+/// a queue.
+const MAY_SORT: [&str; 3] = ["heads", "steps", "workers"];
 
 /// Lines of a plan that scan no table of ours.
 const SMALL: [&str; 2] = ["SCAN CONSTANT ROW", "SCAN (subquery"];

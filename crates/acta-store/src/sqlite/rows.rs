@@ -3,6 +3,7 @@
 use acta_core::history::Entry;
 use acta_core::job::{LaneNumber, Tally};
 use acta_core::rows::{KeyRecord, Lane, Queue, Rows, Tallies};
+use acta_core::vitals::{Flow, Minute, Registered};
 use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Result, Standing, Timestamp};
 use rusqlite::Row;
 
@@ -274,6 +275,38 @@ impl Rows for SqlRows<'_, '_> {
         }
         tallies.retain(|_, count| *count > 0);
         Ok(tallies)
+    }
+
+    fn flow(&mut self, minute: Timestamp, flow: Flow) {
+        self.session.flow(self.ns, minute, flow);
+    }
+
+    fn minutes(&mut self, from: Timestamp) -> Result<Vec<Minute>> {
+        self.kept_minutes(from)
+    }
+
+    fn remove_minutes(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        self.forget_minutes(before, count_of(limit))
+    }
+
+    fn worker(&mut self, id: &Label) -> Result<Option<Registered>> {
+        self.kept_worker(id)
+    }
+
+    fn workers(&mut self, limit: usize) -> Result<Vec<Registered>> {
+        self.kept_workers(count_of(limit))
+    }
+
+    fn save_worker(&mut self, worker: &Registered) -> Result<()> {
+        self.keep_worker(worker)
+    }
+
+    fn remove_worker(&mut self, id: &Label) -> Result<()> {
+        self.forget_worker(id)
+    }
+
+    fn remove_workers(&mut self, before: Timestamp, limit: usize) -> Result<()> {
+        self.forget_workers(before, count_of(limit))
     }
 
     fn due(&mut self, now: Timestamp, lapses: bool, limit: usize) -> Result<Vec<(u64, Standing)>> {

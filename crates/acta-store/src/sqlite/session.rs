@@ -7,13 +7,15 @@ use acta_core::job::Tally;
 use acta_core::random::Random;
 use acta_core::rows::Queue;
 use acta_core::store::Openness;
-use acta_core::{Clock, Definition, Error, JobId, Name, Namespace, QueueSettings, Result, Rules};
+use acta_core::vitals::Flow;
+use acta_core::{Clock, Definition, Error, JobId, Name, Namespace, QueueSettings, Result, Rules, Timestamp};
 use rusqlite::Row;
 
 use super::codec;
 use super::connection::{Db, statement};
 use super::rows::SqlRows;
 use super::standings::Standings;
+use super::vitals::flow_cells;
 
 /// The number of a namespace in its ledger.
 pub(super) type NamespaceNumber = i64;
@@ -33,6 +35,7 @@ pub(super) struct Memory {
 #[derive(Clone, Debug, Default)]
 struct Pending {
     counts: BTreeMap<(NamespaceNumber, Tally), i64>,
+    flows: BTreeMap<(NamespaceNumber, Timestamp), Flow>,
     last_number: Option<u64>,
 }
 
@@ -125,6 +128,9 @@ impl<'a> Session<'a> {
             if change != 0 {
                 self.db.execute(statement, (ns, codec::counter(tally), change.abs()))?;
             }
+        }
+        for ((ns, minute), flow) in pending.flows {
+            self.db.execute(statement!("add_minute"), codec::bind(flow_cells(ns, minute, flow)))?;
         }
         if let Some(last) = pending.last_number {
             self.db.execute(statement!("save_last_number"), [last.cast_signed()])?;
@@ -287,6 +293,10 @@ impl<'a> Session<'a> {
 
     pub(super) fn count(&mut self, ns: NamespaceNumber, tally: Tally, change: i64) {
         *self.pending.counts.entry((ns, tally)).or_default() += change;
+    }
+
+    pub(super) fn flow(&mut self, ns: NamespaceNumber, minute: Timestamp, flow: Flow) {
+        *self.pending.flows.entry((ns, minute)).or_default() += flow;
     }
 
     /// Changes of the counts that are not written yet.

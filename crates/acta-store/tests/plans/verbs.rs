@@ -225,7 +225,7 @@ impl Stage {
         let ClaimOutcome::Claimed(claimed) = answer.outcome else { panic!("{answer:?}") };
         let beats = claimed.iter().map(|job| (job.identity.id.clone(), Claimant::fence(job.standing.fence))).collect();
         let lease = Some(Span::from_millis(600_000));
-        self.store.heartbeat(Heartbeats { namespace: queue(), beats, lease }).await.unwrap();
+        self.store.heartbeat(Heartbeats { namespace: queue(), beats, lease, worker: None }).await.unwrap();
         told("heartbeat");
 
         self.in_sql().await;

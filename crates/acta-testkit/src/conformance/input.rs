@@ -1,6 +1,6 @@
 //! What comes in: kept literally, or refused with its place.
 
-use acta_core::store::{Define, JobFilter, NewJob};
+use acta_core::store::{Define, JobFilter, NewJob, QueueFilter};
 use acta_core::{Backoff, Definition, Item, Json, Label, Name, Namespace, Span, State};
 
 use crate::desk::{Desk, json, label, namespace, new_job, with_key};
@@ -150,7 +150,7 @@ pub async fn c129_a_batch_with_a_bad_job_adds_nothing_and_names_it(desk: Desk) {
     let named = |name: &str| NewJob { name: Some(Name::new("name", name).unwrap()), ..new_job() };
     let refusal = desk.try_add(Q, vec![named("Foo"), named("foo")]).await.unwrap_err();
     assert!(refusal.is_invalid() && refusal.to_string().contains("element 1"), "{refusal}");
-    assert!(desk.store.queues().await.unwrap().queues.is_empty(), "not even the queue was made");
+    assert!(desk.store.queues(QueueFilter::default()).await.unwrap().queues.is_empty(), "not even the queue was made");
     assert!(desk.try_add(Q, vec![with_key("k")]).await.unwrap()[0].created);
 }
 

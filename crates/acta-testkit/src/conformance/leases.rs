@@ -3,7 +3,7 @@
 use acta_core::explain::Reason;
 use acta_core::history::Happening;
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Claim, Claimant, Define, Failure, NewJob, News, Outcome, Why};
+use acta_core::store::{Action, Claim, Claimant, Define, Failure, NewJob, News, Outcome, QueueFilter, Why};
 use acta_core::{Definition, Name, QueueSettings, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job};
@@ -157,7 +157,7 @@ pub async fn c035_each_job_has_the_lease_it_asks_for(desk: Desk) {
 pub async fn c045_a_lost_job_is_in_one_state_at_all_times(desk: Desk) {
     desk.add(Q, (0..5).map(|_| new_job()).collect()).await;
     let count = async || {
-        let queues = desk.store.queues().await.unwrap().queues;
+        let queues = desk.store.queues(QueueFilter::default()).await.unwrap().queues;
         queues[0].1.values().sum::<u64>()
     };
     for _ in 0..8 {

@@ -9,6 +9,7 @@ pub mod leases;
 pub mod operating;
 pub mod ordering;
 pub mod settling;
+pub mod watching;
 
 /// Runs every rule on a provider, a test each: `conformance!(my_provider);`
 #[macro_export]
@@ -103,6 +104,16 @@ macro_rules! conformance {
                 c141_every_final_state_is_pruned_after_its_retention,
                 pages_follow_each_other,
             ],
+            watching: [
+                a_worker_is_listed_with_what_it_said_until_it_is_gone,
+                a_silent_worker_is_lost_until_it_is_heard_of,
+                workers_unseen_for_a_day_are_forgotten,
+                a_worker_is_seen_by_the_heartbeats_of_its_jobs,
+                each_minute_tells_what_happened_in_it,
+                a_wave_s_ends_and_promotions_are_told_apart,
+                minutes_are_kept_for_a_day,
+                one_queue_is_shown_alone,
+            ],
             keys: [
                 c053_c130_a_duplicate_is_told_the_holder_and_whether_the_payload_differs,
                 c054_a_batch_is_like_single_calls,
@@ -163,6 +174,7 @@ mod tests {
             include_str!("operating.rs"),
             include_str!("ordering.rs"),
             include_str!("settling.rs"),
+            include_str!("watching.rs"),
         ];
         for theme in themes {
             for rule in theme.lines().filter_map(|line| line.strip_prefix("pub async fn ")) {

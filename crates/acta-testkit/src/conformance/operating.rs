@@ -2,7 +2,7 @@
 
 use acta_core::explain::Reason;
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Define, Failure, Hold, JobFilter, LaneFilter, NewJob, Operation, Outcome};
+use acta_core::store::{Action, Define, Failure, Hold, JobFilter, LaneFilter, NewJob, Operation, Outcome, QueueFilter};
 use acta_core::{Definition, Name, QueueSettings, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job, with_key};
@@ -179,7 +179,7 @@ pub async fn a_pause_tells_since_when_by_whom_and_why(desk: Desk) {
     desk.store.hold(hold(None, true, "ann")).await.unwrap();
     desk.pass(1);
     desk.store.hold(hold(Some("a"), true, "bob")).await.unwrap();
-    let overview = desk.store.queues().await.unwrap();
+    let overview = desk.store.queues(QueueFilter::default()).await.unwrap();
     let pause = &overview.pauses[&namespace(Q)];
     assert_eq!(
         (pause.since, &pause.actor, pause.reason.as_deref()),
@@ -194,7 +194,7 @@ pub async fn a_pause_tells_since_when_by_whom_and_why(desk: Desk) {
     let told = desk.store.explain(id).await.unwrap();
     assert!(told.since == Some(Desk::at(0)) && told.advice.contains("by ann (ann's reason)"), "{told:?}");
     desk.store.hold(hold(None, false, "ann")).await.unwrap();
-    assert!(desk.store.queues().await.unwrap().pauses.is_empty());
+    assert!(desk.store.queues(QueueFilter::default()).await.unwrap().pauses.is_empty());
 }
 
 /// What no job could be run with is refused when it is defined, and a reason is a line.

@@ -2,7 +2,7 @@
 
 use acta_core::history::Happening;
 use acta_core::job::FailureKind;
-use acta_core::store::{Action, Claim, Claimant, Failure, NewJob, News, Outcome, Settlement, Wave};
+use acta_core::store::{Action, Claim, Claimant, Failure, NewJob, News, Outcome, QueueFilter, Settlement, Wave};
 use acta_core::{Backoff, Job, Name, Span, State};
 
 use crate::desk::{Desk, ids, in_lane, json, label, namespace, new_job};
@@ -34,7 +34,7 @@ pub async fn c017_a_job_has_one_end(desk: Desk) {
     assert!(answers[1].as_ref().unwrap_err().is_refused());
     let item = desk.item(&id).await;
     assert_eq!((item.status, item.output, item.exception), ("successful", Some(json("1")), None));
-    assert_eq!(desk.store.queues().await.unwrap().queues[0].1.values().sum::<u64>(), 1);
+    assert_eq!(desk.store.queues(QueueFilter::default()).await.unwrap().queues[0].1.values().sum::<u64>(), 1);
 }
 
 /// A wave without members is settled at once, and an empty batch adds nothing.

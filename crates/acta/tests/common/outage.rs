@@ -9,7 +9,7 @@ use acta_core::explain::{Explanation, LaneView};
 use acta_core::history::Entry;
 use acta_core::store::{
     Beat, Claim, ClaimAnswer, Define, Deliver, Delivered, Enqueue, Enqueued, Finding, Found, Heartbeats, Hold,
-    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, Report, SettleAnswer, Wave,
+    JobFilter, LaneFilter, Mark, Operated, Operation, Overview, Page, Parcel, QueueFilter, Report, SettleAnswer, Wave,
 };
 use acta_core::{Error, JobId, Json, Label, Namespace, Result, Store};
 use async_trait::async_trait;
@@ -159,8 +159,8 @@ impl Store for Outage {
         self.call("lanes", self.store.lanes(filter)).await
     }
 
-    async fn queues(&self) -> Result<Overview> {
-        self.call("queues", self.store.queues()).await
+    async fn queues(&self, filter: QueueFilter) -> Result<Overview> {
+        self.call("queues", self.store.queues(filter)).await
     }
 
     async fn export(&self, namespace: Option<Namespace>) -> Result<Parcel> {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use acta::{Context, Job, JobError, Ledger, Worker};
 use acta_core::history::Happening;
-use acta_core::store::JobFilter;
+use acta_core::store::{JobFilter, QueueFilter};
 use acta_core::{Namespace, State};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ impl Crew {
     pub(crate) fn is_drained(&self) -> bool {
         run(async {
             let ledger = Ledger::open(&self.url).await.unwrap();
-            let overview = ledger.store().queues().await.unwrap();
+            let overview = ledger.store().queues(QueueFilter::default()).await.unwrap();
             let live = overview.queues.iter().flat_map(|(_, tallies)| tallies.iter());
             live.filter(|(tally, _)| !tally.0.is_final()).map(|(_, count)| count).sum::<u64>() == 0
         })

@@ -77,7 +77,7 @@ pub(crate) struct WhyArgs {
 pub(crate) enum QueuesCommand {
     /// List the queues, with how many items of each status they have
     List,
-    /// Show a queue: its settings, and how many items of each state it has
+    /// Show a queue: its settings, its items by state, what happened lately, who works on it
     Show(QueueArgs),
     /// Hold a queue: what is claimed ends, nothing more of it is claimed
     Pause(QueueWhyArgs),

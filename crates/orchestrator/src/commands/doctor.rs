@@ -1,6 +1,6 @@
 //! `doctor`: what is wrong with the ledger, and how to mend it.
 
-use acta_core::store::{Finding, Openness, Parcel};
+use acta_core::store::{Finding, Openness, Parcel, QueueFilter};
 use acta_core::{Error, Store, Timestamp, audit};
 use anyhow::Result;
 
@@ -46,7 +46,7 @@ fn refused(place: &str, fault: &anyhow::Error) -> Finding {
 
 async fn look(store: &dyn Store, place: &str, now: Timestamp) -> Result<Vec<Finding>> {
     let mut findings = store.examine().await?;
-    let overview = match store.queues().await {
+    let overview = match store.queues(QueueFilter::default()).await {
         Ok(overview) => overview,
         Err(fault) => {
             findings.push(Finding::new("queues", fault.to_string(), "mend what is named first"));

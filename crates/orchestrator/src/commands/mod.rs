@@ -1,6 +1,7 @@
 //! One file a command. Each is thin: arguments in, a verb of the store, words out.
 
 mod act;
+mod activity;
 mod buildout;
 mod config;
 mod doctor;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use acta_core::job::Tally;
 use acta_core::rows::{Queue, Tallies};
-use acta_core::store::Hold;
+use acta_core::store::{Hold, QueueFilter};
+use acta_core::vitals::Activity;
 use acta_core::{Error, Namespace, QueueSettings, State};
 use anyhow::Result;
 use serde::Serialize;
 
-use super::act;
+use super::{act, activity};
 use crate::args::{QueueArgs, QueueWhyArgs, QueuesCommand};
 use crate::exit::{Exit, Fault};
 use crate::printer::Printer;
@@ -35,22 +36,25 @@ struct Told<'a> {
     statuses: BTreeMap<&'static str, u64>,
     /// By the ledger's states.
     states: BTreeMap<&'static str, u64>,
+    #[serde(flatten)]
+    activity: Option<activity::Told<'a>>,
 }
 
-fn told<'a>(queue: &'a Queue, tallies: &Tallies) -> Told<'a> {
+fn told<'a>(queue: &'a Queue, tallies: &Tallies, activity: Option<&'a Activity>) -> Told<'a> {
     let (mut statuses, mut states) = (BTreeMap::new(), BTreeMap::new());
     for (Tally(state, business), count) in tallies {
         *statuses.entry(queue.namespace.family().word(*state, *business)).or_default() += count;
         *states.entry(state.word()).or_default() += count;
     }
-    Told { namespace: &queue.namespace, paused: queue.paused, settings: &queue.settings, statuses, states }
+    let activity = activity.map(activity::told);
+    Told { namespace: &queue.namespace, paused: queue.paused, settings: &queue.settings, statuses, states, activity }
 }
 
 async fn list(settings: &Settings, printer: &Printer) -> Result<Exit> {
-    let overview = settings.open(printer).await?.queues().await?;
+    let overview = settings.open(printer).await?.queues(QueueFilter::default()).await?;
     if printer.is_json() {
         for (queue, tallies) in &overview.queues {
-            printer.json(&told(queue, tallies))?;
+            printer.json(&told(queue, tallies, None))?;
         }
     } else if overview.queues.is_empty() && overview.unreadable.is_empty() {
         printer.complain("no queues");
@@ -79,14 +83,16 @@ fn row(queue: &Queue, tallies: &Tallies) -> Vec<String> {
 
 async fn show(settings: &Settings, printer: &Printer, args: &QueueArgs) -> Result<Exit> {
     let namespace = args.the_namespace()?;
-    let overview = settings.open(printer).await?.queues().await?;
+    let filter = QueueFilter::closely(namespace.clone());
+    let overview = settings.open(printer).await?.queues(filter).await?;
     let Some((queue, tallies)) = overview.queues.iter().find(|(queue, _)| queue.namespace == namespace) else {
         let exit = super::unreadable(printer, &overview.unreadable);
         let message = Error::not_found("queue", &namespace.to_string()).to_string();
         let exit = if exit == Exit::Done { Exit::NotFound } else { exit };
         return Err(Fault::new(exit, message).hint("`queues list` shows what is there").into());
     };
-    let told = told(queue, tallies);
+    let activity = overview.activity.get(&namespace);
+    let told = told(queue, tallies, activity);
     if printer.is_json() {
         printer.json(&told)?;
         return Ok(Exit::Done);
@@ -105,6 +111,9 @@ async fn show(settings: &Settings, printer: &Printer, args: &QueueArgs) -> Resul
     }
     for (state, count) in &told.states {
         line(state, &count.to_string())?;
+    }
+    if let Some(activity) = activity {
+        activity::print(printer, activity)?;
     }
     Ok(Exit::Done)
 }

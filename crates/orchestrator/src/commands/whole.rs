@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use acta_core::store::QueueFilter;
 use acta_core::{Error, store};
 use acta_store::Address;
 use anyhow::Result;
@@ -68,5 +69,5 @@ pub(crate) async fn backup(settings: &Settings, printer: &Printer, path: &Path) 
     } else {
         printer.line(&format!("{} is in {}; --root opens it", settings.address(), path.display()))?;
     }
-    Ok(super::unreadable(printer, &store.queues().await?.unreadable))
+    Ok(super::unreadable(printer, &store.queues(QueueFilter::default()).await?.unreadable))
 }

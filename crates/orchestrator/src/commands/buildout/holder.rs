@@ -82,7 +82,7 @@ pub(crate) async fn heartbeat(settings: &Settings, printer: &mut Printer, args: 
     let lease = args.lease.as_deref().map(str::parse::<Span>).transpose()?;
     let (store, found) = crate::commands::find(settings, printer, &args.holder.id).await?;
     let id = found.job.identity.id;
-    let beats = Heartbeats { namespace: found.namespace, beats: vec![(id.clone(), claimant)], lease };
+    let beats = Heartbeats { namespace: found.namespace, beats: vec![(id.clone(), claimant)], lease, worker: None };
     for beat in store.heartbeat(beats).await? {
         let beat = beat?;
         if printer.is_json() {

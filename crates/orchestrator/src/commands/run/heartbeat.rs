@@ -47,7 +47,9 @@ impl Heart {
             loop {
                 beat.tick().await;
                 let beats = vec![(id.clone(), claimant.clone())];
-                let answer = store.heartbeat(Heartbeats { namespace: namespace.clone(), beats, lease: None }).await;
+                let answer = store
+                    .heartbeat(Heartbeats { namespace: namespace.clone(), beats, lease: None, worker: None })
+                    .await;
                 let word = match answer.map(|mut answers| answers.pop()) {
                     Ok(Some(Ok(beat))) if beat.cancel_requested && !is_told => {
                         is_told = true;

@@ -61,4 +61,5 @@ BEGIN
         SELECT e.ctid FROM acta.keys e WHERE e.ns = space.ns AND e.expires_at <= now_ms
         ORDER BY e.expires_at, e.key LIMIT most FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS freed = ROW_COUNT;
+    PERFORM acta._forget_vitals(space.ns, most, now_ms);
 END $$;

@@ -1,7 +1,8 @@
 -- What peers do now and then, each as it comes by; nobody leads, and nobody waits.
 
--- Folds the changes of the counts into the counts; how many rows of changes there were.
-CREATE OR REPLACE FUNCTION acta._fold(most integer) RETURNS integer
+-- Folds the changes of the counts into the counts, and what they say has happened into its minute; how many rows of changes there
+-- were.
+CREATE OR REPLACE FUNCTION acta._fold(most integer, now_ms bigint) RETURNS integer
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp AS $$
 DECLARE
@@ -22,6 +23,18 @@ BEGIN
         INSERT INTO acta.counts AS k (ns, counter, value)
         SELECT e.ns, e.counter, sum(e.amount) FROM each e GROUP BY e.ns, e.counter ORDER BY 1, 2
         ON CONFLICT (ns, counter) DO UPDATE SET value = k.value + excluded.value
+    ), flowed AS (
+        INSERT INTO acta.minutes AS m (ns, minute, added, claimed, succeeded, failed, cancelled)
+        SELECT g.ns, g.at / 60000, sum(f.added), sum(f.claimed), sum(f.succeeded), sum(f.failed), sum(f.cancelled)
+        FROM gone g CROSS JOIN LATERAL acta._flow(g.amounts) f
+        -- What came with a copy has no instant.
+        WHERE g.at / 60000 >= acta._first_minute(now_ms)
+        GROUP BY g.ns, g.at / 60000
+        HAVING sum(f.added + f.claimed + f.succeeded + f.failed + f.cancelled) > 0
+        ORDER BY 1, 2
+        ON CONFLICT (ns, minute) DO UPDATE
+        SET added = m.added + excluded.added, claimed = m.claimed + excluded.claimed, succeeded = m.succeeded + excluded.succeeded,
+            failed = m.failed + excluded.failed, cancelled = m.cancelled + excluded.cancelled
     )
     SELECT count(*) INTO folded FROM gone;
     RETURN folded;
@@ -81,6 +94,7 @@ END $$;
 CREATE OR REPLACE FUNCTION acta._tend(now_ms bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM acta._raise_floors(acta._now(now_ms));
-    PERFORM acta._fold(10000);
+    now_ms := acta._now(now_ms);
+    PERFORM acta._raise_floors(now_ms);
+    PERFORM acta._fold(10000, now_ms);
 END $$;

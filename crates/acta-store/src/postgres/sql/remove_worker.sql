@@ -1,0 +1,1 @@
+DELETE FROM acta.workers WHERE ns = $1 AND id = $2

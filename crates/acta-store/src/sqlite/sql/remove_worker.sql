@@ -1,0 +1,1 @@
+DELETE FROM acta_workers WHERE ns = ?1 AND id = ?2

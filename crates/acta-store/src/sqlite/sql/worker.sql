@@ -1,0 +1,1 @@
+SELECT id, robot, host, pid, version, concurrency, running, started_at, seen_at FROM acta_workers WHERE ns = ?1 AND id = ?2
