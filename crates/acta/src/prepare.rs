@@ -20,7 +20,7 @@ pub struct Prepared<'l, J> {
 }
 
 /// The job of a value, as its type says.
-fn new_job<J: Job>(ledger: &Ledger, job: &J) -> Result<NewJob> {
+fn new_job<J: Job>(traceparent: Option<Traceparent>, job: &J) -> Result<NewJob> {
     let text = serde_json::to_string(job).map_err(|fault| unwritable("payload", &fault))?;
     let label = |what, text: Option<String>| text.map(|text| Label::new(what, &text)).transpose();
     let dedup = label("dedup key", job.dedup_key())?;
@@ -29,19 +29,23 @@ fn new_job<J: Job>(ledger: &Ledger, job: &J) -> Result<NewJob> {
         lane: label("lane", job.lane())?,
         key: label("key", job.key())?,
         dedup: dedup.map(|key| Dedup { key, while_live: J::DEDUP_WHILE_LIVE }),
-        traceparent: ledger.traceparent(),
+        traceparent,
         ..NewJob::new(Json::new(text)?)
     })
 }
 
 /// The jobs of values of one type, in order.
-pub(crate) fn new_jobs<'j, J: Job>(ledger: &Ledger, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<NewJob>> {
-    jobs.into_iter().enumerate().map(|(index, job)| new_job(ledger, job).map_err(|fault| fault.at(index))).collect()
+pub(crate) fn new_jobs<'j, J: Job>(
+    traceparent: Option<Traceparent>,
+    jobs: impl IntoIterator<Item = &'j J>,
+) -> Result<Vec<NewJob>> {
+    let new = |(index, job)| new_job(traceparent.clone(), job).map_err(|fault| fault.at(index));
+    jobs.into_iter().enumerate().map(new).collect()
 }
 
 impl<'l, J: Job> Prepared<'l, J> {
     pub(crate) fn new(ledger: &'l Ledger, job: &J) -> Self {
-        Self { ledger, job: new_job(ledger, job), of: PhantomData }
+        Self { ledger, job: new_job(ledger.traceparent(), job), of: PhantomData }
     }
 
     fn with(mut self, change: impl FnOnce(&mut NewJob) -> Result<()>) -> Self {

@@ -27,8 +27,13 @@ impl Traces {
     /// The trace of the caller, else that of the job whose handler calls.
     pub(crate) fn current(&self) -> Option<Traceparent> {
         let of_caller = self.0.get().and_then(|source| source());
-        of_caller.or_else(|| OF_JOB.try_with(Clone::clone).ok().flatten())
+        of_caller.or_else(of_job)
     }
+}
+
+/// The trace of the job whose handler calls.
+pub(crate) fn of_job() -> Option<Traceparent> {
+    OF_JOB.try_with(Clone::clone).ok().flatten()
 }
 
 /// Runs a job's handler, so that what it enqueues belongs to the same trace.

@@ -6,6 +6,7 @@ mod batch;
 mod pace;
 mod row;
 mod source;
+mod staged;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ pub use batch::{Batch, Cut, Run, runs};
 pub use pace::{Next, Pace, after_refusal};
 pub use row::{Arrival, Row, delivery_key};
 pub use source::{Quarantined, Source, Standing, Taken, Which};
+pub use staged::Staged;
 
 /// How long a relay holds the rows that it has taken. It delivers only within half of this, by its own clock, so that one that was
 /// held up does not deliver what somebody else has taken since.

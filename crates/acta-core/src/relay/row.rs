@@ -1,15 +1,12 @@
 //! Rows of an outbox.
 
-use serde::Deserialize;
-
+use super::staged::Options;
 use super::{KNOWN_FOR, Reason};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
-use crate::policy::{Backoff, Span};
 use crate::store::{Dedup, NewJob};
-use crate::traceparent::Traceparent;
 
 /// A row that a relay has taken, as the application has staged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,22 +42,6 @@ pub struct Arrival {
     pub key: Label,
     /// The job.
     pub job: NewJob,
-}
-
-/// What else may be said of a job: the words of the ledger's own `enqueue_many`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Options {
-    priority: Option<u8>,
-    run_at: Option<Timestamp>,
-    expires_at: Option<Timestamp>,
-    lease: Option<Span>,
-    key: Option<Label>,
-    while_live: Option<bool>,
-    max_attempts: Option<u32>,
-    retryable: Option<bool>,
-    backoff: Option<Backoff>,
-    traceparent: Option<Traceparent>,
 }
 
 /// The key of a delivery: of which outbox, and which row of it. Neither is ever given twice, so that two shops never collide and a
@@ -118,7 +99,9 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::TOMBSTONE;
+    use crate::policy::{Backoff, Span, TOMBSTONE};
+    use crate::relay::Staged;
+    use crate::traceparent::Traceparent;
 
     fn row() -> Row {
         Row {
@@ -149,6 +132,35 @@ mod tests {
         assert_eq!((job.max_attempts, job.lease), (Some(4), Some(Span::from_millis(120_000))));
         assert_eq!(job.dedup, Some(Dedup { key: Label::new("key", "once").unwrap(), while_live: true }));
         assert_eq!((job.key, job.lane), (Label::new("key", "INV-1").ok(), Label::new("lane", "a").ok()));
+    }
+
+    #[test]
+    fn what_is_staged_comes_out_as_it_went_in() {
+        let label = |text: &str| Label::new("label", text).ok();
+        let job = NewJob {
+            name: Name::new("name", "send").ok(),
+            lane: label("a \"quoted\" lane"),
+            priority: Some(7),
+            run_at: Some(Timestamp::from_millis(1_700_000_000_123)),
+            expires_at: Some(Timestamp::from_millis(1_800_000_000_000)),
+            lease: Some(Span::from_millis(90_000)),
+            key: label("INV-1"),
+            dedup: label("once").map(|key| Dedup { key, while_live: true }),
+            max_attempts: Some(3),
+            retryable: Some(false),
+            backoff: Some(Backoff::None),
+            traceparent: Traceparent::new("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01").ok(),
+            ..NewJob::new(Json::new("{\"n\":  1.0}").unwrap())
+        };
+        let namespace: Namespace = "mail".parse().unwrap();
+        for job in [job, NewJob::new(Json::null())] {
+            let Staged { namespace, name, payload, lane, dedup_key, options } = Staged::of(&namespace, &job).unwrap();
+            let row = Row { namespace, name, payload, lane, dedup_key, options, ..row() };
+            let arrival = row.judge("shop", Timestamp::from_millis(0)).unwrap();
+            assert_eq!(format!("{:?}", arrival.job), format!("{job:?}"));
+        }
+        let job = NewJob { priority: Some(7), ..NewJob::new(Json::null()) };
+        assert!(Staged::of(&"queues/mail".parse().unwrap(), &job).is_err(), "refused where it is staged");
     }
 
     #[test]

@@ -7,6 +7,8 @@
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+mod stage;
 mod table;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,10 @@ use acta_core::{Error, Result};
 pub use postgres::PostgresOutbox;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteOutbox;
+#[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+pub use stage::Stager;
+#[cfg(feature = "rusqlite")]
+pub use stage::stage_blocking;
 pub use table::{Dialect, TableName};
 
 /// How many rows of a line come when what was before them is gone.

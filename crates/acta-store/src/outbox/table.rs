@@ -67,6 +67,11 @@ impl Dialect {
         })
     }
 
+    /// The statement that stages a row: namespace, name, payload, lane, deduplication key, options.
+    pub(super) fn stage(self, table: &TableName) -> String {
+        self.statement(table, include_str!("sql/stage.sql"))
+    }
+
     /// The instant of the database, in milliseconds.
     fn now(self) -> &'static str {
         match self {

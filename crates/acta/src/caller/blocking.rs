@@ -31,7 +31,7 @@ impl Ledger {
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = &'j J>,
     ) -> Result<(Vec<Enqueued>, Wake)> {
-        self.blocking_add_in::<J>(transaction, new_jobs(self, jobs)?)
+        self.blocking_add_in::<J>(transaction, new_jobs(self.traceparent(), jobs)?)
     }
 
     fn blocking_add_in<J: Job>(

@@ -1,0 +1,123 @@
+//! Rows that an application stages, in its own open transaction.
+
+use std::future::Future;
+
+use acta_core::relay::Staged;
+use acta_core::{Error, Result};
+
+use super::{Dialect, TableName};
+
+/// What only the drivers of this crate are.
+pub trait Sealed {}
+
+/// A connection of the application's, in whose open transaction rows are staged.
+///
+/// These are `sqlx::SqliteConnection` (with the feature `sqlx-sqlite`), `sqlx::PgConnection` (`sqlx-postgres`), and
+/// `tokio_postgres::Client` and `tokio_postgres::Transaction` (`tokio-postgres`). Whatever derefs to one of them, as a
+/// transaction of sqlx or of deadpool does, is handed in as `&mut *transaction`.
+pub trait Stager: Sealed + Send {
+    /// Inserts rows, one behind another.
+    #[doc(hidden)]
+    fn stage(&mut self, table: &TableName, rows: &[Staged]) -> impl Future<Output = Result<()>> + Send;
+}
+
+fn refused(table: &TableName, why: impl std::fmt::Display) -> Error {
+    Error::Unavailable { place: format!("the outbox {}", table.as_str()), why: why.to_string() }
+}
+
+/// Stages rows on a connection of rusqlite, on the thread of the caller.
+#[cfg(feature = "rusqlite")]
+pub fn stage_blocking(connection: &rusqlite::Connection, table: &TableName, rows: &[Staged]) -> Result<()> {
+    let mut insert = connection.prepare_cached(&Dialect::Sqlite.stage(table)).map_err(|fault| refused(table, fault))?;
+    for row in rows {
+        let values = (&row.namespace, &row.name, &row.payload, &row.lane, &row.dedup_key, &row.options);
+        insert.execute(values).map_err(|fault| refused(table, fault))?;
+    }
+    Ok(())
+}
+
+#[cfg(feature = "sqlx-sqlite")]
+mod by_sqlx_on_sqlite {
+    use sqlx::SqliteConnection;
+
+    use super::*;
+
+    impl Sealed for SqliteConnection {}
+
+    impl Stager for SqliteConnection {
+        async fn stage(&mut self, table: &TableName, rows: &[Staged]) -> Result<()> {
+            let insert = Dialect::Sqlite.stage(table);
+            for row in rows.iter().cloned() {
+                let query = sqlx::query(sqlx::AssertSqlSafe(insert.clone()));
+                let query = query.bind(row.namespace).bind(row.name).bind(row.payload);
+                let query = query.bind(row.lane).bind(row.dedup_key).bind(row.options);
+                query.execute(&mut *self).await.map_err(|fault| refused(table, fault))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(feature = "sqlx-postgres")]
+mod by_sqlx_on_postgres {
+    use sqlx::PgConnection;
+
+    use super::*;
+
+    impl Sealed for PgConnection {}
+
+    impl Stager for PgConnection {
+        async fn stage(&mut self, table: &TableName, rows: &[Staged]) -> Result<()> {
+            let insert = Dialect::Postgres.stage(table);
+            for row in rows.iter().cloned() {
+                let query = sqlx::query(sqlx::AssertSqlSafe(insert.clone())).persistent(false);
+                let query = query.bind(row.namespace).bind(row.name).bind(row.payload);
+                let query = query.bind(row.lane).bind(row.dedup_key).bind(row.options);
+                query.execute(&mut *self).await.map_err(|fault| refused(table, fault))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+#[cfg(feature = "tokio-postgres")]
+mod by_tokio_postgres {
+    use tokio_postgres::types::Type;
+    use tokio_postgres::{Client, GenericClient, Transaction};
+
+    use super::*;
+
+    impl Sealed for Client {}
+    impl Sealed for Transaction<'_> {}
+
+    impl Stager for Client {
+        async fn stage(&mut self, table: &TableName, rows: &[Staged]) -> Result<()> {
+            stage_on(self, table, rows).await
+        }
+    }
+
+    impl Stager for Transaction<'_> {
+        async fn stage(&mut self, table: &TableName, rows: &[Staged]) -> Result<()> {
+            stage_on(self, table, rows).await
+        }
+    }
+
+    async fn stage_on(client: &impl GenericClient, table: &TableName, rows: &[Staged]) -> Result<()> {
+        let insert = Dialect::Postgres.stage(table);
+        for row in rows {
+            let values: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 6] = [
+                (&row.namespace, Type::TEXT),
+                (&row.name, Type::TEXT),
+                (&row.payload, Type::TEXT),
+                (&row.lane, Type::TEXT),
+                (&row.dedup_key, Type::TEXT),
+                (&row.options, Type::TEXT),
+            ];
+            client.query_typed(&insert, &values).await.map_err(|fault| {
+                let why = fault.as_db_error().map_or_else(|| fault.to_string(), |said| said.message().to_owned());
+                refused(table, why)
+            })?;
+        }
+        Ok(())
+    }
+}
