@@ -112,7 +112,7 @@ impl Ledger {
 
     /// Enqueues jobs, all or none; one answer each, in order.
     pub async fn enqueue_many<'j, J: Job>(&self, jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<Enqueued>> {
-        let jobs = new_jobs(self.traceparent(), jobs)?;
+        let jobs = new_jobs(self.traceparent().as_ref(), jobs)?;
         if jobs.is_empty() {
             return Ok(Vec::new());
         }

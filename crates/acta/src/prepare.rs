@@ -36,10 +36,10 @@ fn new_job<J: Job>(traceparent: Option<Traceparent>, job: &J) -> Result<NewJob> 
 
 /// The jobs of values of one type, in order.
 pub(crate) fn new_jobs<'j, J: Job>(
-    traceparent: Option<Traceparent>,
+    traceparent: Option<&Traceparent>,
     jobs: impl IntoIterator<Item = &'j J>,
 ) -> Result<Vec<NewJob>> {
-    let new = |(index, job)| new_job(traceparent.clone(), job).map_err(|fault| fault.at(index));
+    let new = |(index, job)| new_job(traceparent.cloned(), job).map_err(|fault| fault.at(index));
     jobs.into_iter().enumerate().map(new).collect()
 }
 

@@ -517,3 +517,19 @@ fn cpu_ms(child: &Child) -> u64 {
     // In hundredths of a second, as everywhere on Linux.
     (fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()) * 10
 }
+
+/// A queue whose name differs by case alone is refused row by row, and holds up no other queue.
+#[test]
+fn c070_a_queue_written_otherwise_holds_up_no_other() {
+    let desk = Desk::on("sqlite");
+    let shop = Shop::new(&desk, "sqlite");
+    shop.order(0, "a", true);
+    let _relay = Relay::start(&desk, &shop);
+    until("the queue is known", || arrived(&desk).len() == 1);
+    for number in 1..4 {
+        shop.run(&format!("INSERT INTO acta_outbox (namespace, payload) VALUES ('transactions/ORDERS', '{number}')"));
+        shop.order(number, "a", true);
+    }
+    until("the others are there", || arrived(&desk).len() == 4);
+    until("each of these is refused", || count(&shop, "status = 4 AND fault LIKE '%only by case%'") == 3);
+}

@@ -67,6 +67,10 @@ impl Row {
     fn arrival(&self, source: &str) -> Result<Arrival, Error> {
         let options: Options = match &self.options {
             None => Options::default(),
+            // An array would be taken for the fields in their order.
+            Some(text) if !text.trim_start().starts_with('{') => {
+                return Err(Error::invalid("options", text, "is no JSON object"));
+            }
             Some(text) => {
                 let wrong =
                     |fault: serde_json::Error| Error::invalid("options", text, format!("can't be read: {fault}"));

@@ -12,7 +12,7 @@ use crate::policy::Span;
 pub struct Taken {
     /// In the order of their numbers.
     pub rows: Vec<Row>,
-    /// The instant of the source's clock.
+    /// The instant of the source's clock, where there are rows.
     pub now: Timestamp,
     /// Whether there was anything to look at: then another look is due at once.
     pub has_found: bool,

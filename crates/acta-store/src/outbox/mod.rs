@@ -7,7 +7,6 @@
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
 mod stage;
 mod table;
 
@@ -21,10 +20,9 @@ use acta_core::{Error, Result};
 pub use postgres::PostgresOutbox;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteOutbox;
-#[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
-pub use stage::Stager;
 #[cfg(feature = "rusqlite")]
 pub use stage::stage_blocking;
+pub use stage::{Sealed, Stager};
 pub use table::{Dialect, TableName};
 
 /// How many rows of a line come when what was before them is gone.
@@ -100,6 +98,14 @@ fn lines<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTreeMap<&'r str, Vec<&
 fn parted(chosen: &[Chosen]) -> (Vec<i64>, Vec<i64>) {
     let (behind, free): (Vec<&Chosen>, Vec<&Chosen>) = chosen.iter().partition(|row| row.is_behind);
     (free.into_iter().map(|row| row.id).collect(), behind.into_iter().map(|row| row.id).collect())
+}
+
+/// Of the rows that stand behind another, the first of each line: no other can be the first one of all.
+#[cfg(feature = "postgres")]
+fn firsts(chosen: &[Chosen]) -> Vec<i64> {
+    let mut seen = std::collections::BTreeSet::new();
+    let behind = chosen.iter().filter(|row| row.is_behind);
+    behind.filter(|row| row.line.as_ref().is_some_and(|line| seen.insert(line))).map(|row| row.id).collect()
 }
 
 /// The runs among the rows that were got, in their order, and what is to be given back.

@@ -137,10 +137,10 @@ impl Source for PostgresOutbox {
         if !behind.is_empty() {
             self.all(&self.statements.park, params![behind => INT8_ARRAY]).await?;
             // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
-            self.unpark_heads(&behind).await?;
+            self.unpark_heads(&super::firsts(&chosen)).await?;
         }
         if free.is_empty() {
-            return Ok(Taken { now: self.now().await?, has_found: !chosen.is_empty(), rows: Vec::new() });
+            return Ok(Taken { has_found: !chosen.is_empty(), ..Taken::default() });
         }
         let hold_ms = hold.as_millis();
         let params = params![token => TEXT, hold_ms => INT8, free => INT8_ARRAY];

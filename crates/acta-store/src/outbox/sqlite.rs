@@ -155,7 +155,7 @@ impl Source for SqliteOutbox {
                 !look.exists(params![1])?
             };
             if is_quiet {
-                return Ok(Taken { now: now(db, statements)?, ..Taken::default() });
+                return Ok(Taken::default());
             }
             let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             if due {

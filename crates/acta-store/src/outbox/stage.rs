@@ -2,10 +2,14 @@
 
 use std::future::Future;
 
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+use acta_core::Error;
+use acta_core::Result;
 use acta_core::relay::Staged;
-use acta_core::{Error, Result};
 
-use super::{Dialect, TableName};
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+use super::Dialect;
+use super::TableName;
 
 /// What only the drivers of this crate are.
 pub trait Sealed {}
@@ -21,6 +25,7 @@ pub trait Stager: Sealed + Send {
     fn stage(&mut self, table: &TableName, rows: &[Staged]) -> impl Future<Output = Result<()>> + Send;
 }
 
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
 fn refused(table: &TableName, why: impl std::fmt::Display) -> Error {
     Error::Unavailable { place: format!("the outbox {}", table.as_str()), why: why.to_string() }
 }
@@ -40,7 +45,7 @@ pub fn stage_blocking(connection: &rusqlite::Connection, table: &TableName, rows
 mod by_sqlx_on_sqlite {
     use sqlx::SqliteConnection;
 
-    use super::*;
+    use super::{Dialect, Result, Sealed, Staged, Stager, TableName, refused};
 
     impl Sealed for SqliteConnection {}
 
@@ -62,7 +67,7 @@ mod by_sqlx_on_sqlite {
 mod by_sqlx_on_postgres {
     use sqlx::PgConnection;
 
-    use super::*;
+    use super::{Dialect, Result, Sealed, Staged, Stager, TableName, refused};
 
     impl Sealed for PgConnection {}
 
@@ -85,7 +90,7 @@ mod by_tokio_postgres {
     use tokio_postgres::types::Type;
     use tokio_postgres::{Client, GenericClient, Transaction};
 
-    use super::*;
+    use super::{Dialect, Result, Sealed, Staged, Stager, TableName, refused};
 
     impl Sealed for Client {}
     impl Sealed for Transaction<'_> {}

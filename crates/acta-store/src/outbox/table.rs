@@ -68,7 +68,7 @@ impl Dialect {
     }
 
     /// The statement that stages a row: namespace, name, payload, lane, deduplication key, options.
-    pub(super) fn stage(self, table: &TableName) -> String {
+    pub fn stage(self, table: &TableName) -> String {
         self.statement(table, include_str!("sql/stage.sql"))
     }
 

@@ -31,7 +31,7 @@ impl Ledger {
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = &'j J>,
     ) -> Result<(Vec<Enqueued>, Wake)> {
-        self.blocking_add_in::<J>(transaction, new_jobs(self.traceparent(), jobs)?)
+        self.blocking_add_in::<J>(transaction, new_jobs(self.traceparent().as_ref(), jobs)?)
     }
 
     fn blocking_add_in<J: Job>(

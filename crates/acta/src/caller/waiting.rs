@@ -30,7 +30,7 @@ impl Ledger {
         caller: &mut C,
         jobs: impl IntoIterator<Item = &'j J>,
     ) -> Result<(Vec<Enqueued>, Wake)> {
-        self.add_in::<J, C>(caller, new_jobs(self.traceparent(), jobs)?).await
+        self.add_in::<J, C>(caller, new_jobs(self.traceparent().as_ref(), jobs)?).await
     }
 
     async fn add_in<J: Job, C: Caller>(&self, caller: &mut C, jobs: Vec<NewJob>) -> Result<(Vec<Enqueued>, Wake)> {

@@ -141,16 +141,21 @@ impl Line {
         let token = format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64());
         let begun = Instant::now();
         let Taken { rows, now, has_found } = self.source.take(&token, MOST_TAKEN, self.hold).await?;
-        let mut good = Vec::with_capacity(rows.len());
+        let (mut good, mut fault) = (Vec::with_capacity(rows.len()), None);
         for row in rows {
             match row.judge(&id, now) {
                 Ok(arrival) => good.push((row, arrival)),
-                Err(reason) => self.put_aside(&token, &id, &row, reason).await?,
+                Err(_) if fault.is_some() => self.source.give_back(&token, &[row.id]).await?,
+                Err(reason) => {
+                    if let Err(refusal) = self.put_aside(&token, &id, &row, reason).await {
+                        self.source.give_back(&token, &[row.id]).await?;
+                        fault = Some(refusal);
+                    }
+                }
             }
         }
         // In half the time in which nobody else may have them.
         let until = begun + self.hold.to_std() / 2;
-        let mut fault = None;
         for batch in Batch::of(good) {
             let namespace = batch.rows.first().map(|(_, arrival)| arrival.namespace.clone());
             let Some(namespace) = namespace else { continue };
@@ -182,7 +187,8 @@ impl Line {
             };
             let refused_at = match &answer {
                 Err(Error::At { index, source }) if source.is_of_one_job() => Some(*index),
-                Err(fault) if fault.is_of_one_job() && batch.rows.len() == 1 => Some(0),
+                // It concerns the queue, and so each of them: one after another hears of it.
+                Err(fault) if fault.is_of_one_job() => Some(0),
                 _ => None,
             };
             match (answer, refused_at) {

@@ -46,6 +46,6 @@ impl Outbox {
 /// The rows of typed jobs; what is wrong with one is told with its place.
 fn staged<'j, J: Job>(jobs: impl IntoIterator<Item = &'j J>) -> Result<Vec<Staged>> {
     let namespace = namespace_of::<J>()?;
-    let jobs = new_jobs(crate::traced::of_job(), jobs)?;
+    let jobs = new_jobs(crate::traced::of_job().as_ref(), jobs)?;
     jobs.iter().enumerate().map(|(index, job)| Staged::of(&namespace, job).map_err(|fault| fault.at(index))).collect()
 }
