@@ -1,5 +1,7 @@
 //! Jobs that come from an outbox: each once, and never after its delivery was closed.
 
+use std::collections::BTreeSet;
+
 use super::{Rules, check_size};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -63,12 +65,15 @@ impl<R: Rows> Rules<'_, R> {
     }
 
     fn arrive(&mut self, arrivals: &[(Label, NewJob)]) -> Result<Vec<Delivered>> {
-        let mut open = Vec::with_capacity(arrivals.len());
-        for (key, _) in arrivals {
-            open.push(self.delivered(key)? == Delivered::Open);
+        // Of what is said twice in one call, the first one counts, here as between calls.
+        let mut seen = BTreeSet::new();
+        let mut new = Vec::with_capacity(arrivals.len());
+        for (index, (key, job)) in arrivals.iter().enumerate() {
+            if seen.insert(key) && self.delivered(key)? == Delivered::Open {
+                new.push((index, job));
+            }
         }
-        let new = arrivals.iter().enumerate().zip(&open).filter(|(_, open)| **open);
-        self.check_all(new.map(|((index, (_, job)), _)| (index, job)))?;
+        self.check_all(new.into_iter())?;
         let mut answers = Vec::with_capacity(arrivals.len());
         for (key, job) in arrivals {
             // Asked again: an earlier one of this call may have been the same.

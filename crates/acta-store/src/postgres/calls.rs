@@ -15,6 +15,7 @@ use super::PostgresStore;
 use super::cells::millis;
 use super::codec::{self, get};
 use super::connection::Param;
+use super::places::Tid;
 use super::session::{Session, column, count_of, params, statement, written};
 use super::vitals::told;
 
@@ -143,12 +144,13 @@ impl PostgresStore {
                 ],
             )
             .await?;
+        self.places.keep(&rows)?;
         Ok(answer(codec::claimed(&rows, &claim.robot)?))
     }
 
     pub(super) async fn settle_wave(&self, wave: &Wave) -> Result<Vec<Result<SettleAnswer>>> {
         let mut drawn = self.words().await;
-        let told = Told::of(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
+        let told = self.told(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
         let family = Some(wave.namespace.family());
         let now = self.given_now();
         let rows = self.db.all(family, statement!("settle"), &told.params(params![now => INT8, false => BOOL])).await?;
@@ -176,7 +178,7 @@ impl PostgresStore {
         claim: &Claim,
     ) -> Result<(Vec<Result<SettleAnswer>>, ClaimAnswer)> {
         let mut drawn = self.words().await;
-        let told = Told::of(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
+        let told = self.told(wave, drawn.peek(wave.settlements.len(), u64::cast_signed));
         let rows = self
             .db
             .all(
@@ -197,10 +199,21 @@ impl PostgresStore {
             _ => (Said::all_succeeded(told.asked.len()), &rows[..]),
         };
         drawn.take(said.drew);
+        self.places.keep(jobs)?;
         Ok((told.answers(said)?, answer(codec::claimed(jobs, &claim.robot)?)))
     }
 
+    /// A wave as the functions of the database are told of it, with what this process knows of its jobs.
+    fn told<'w>(&self, wave: &'w Wave, words: Option<Vec<i64>>) -> Told<'w> {
+        let mut told = Told::of(wave, words);
+        if let Some((places, lanes)) = self.places.take(wave) {
+            (told.places, told.lanes) = (Some(places), lanes);
+        }
+        told
+    }
+
     pub(super) async fn beat(&self, beats: &Heartbeats) -> Result<Vec<Result<Beat>>> {
+        self.places.forget(beats.beats.iter().map(|(id, _)| id));
         let mut answers: Vec<Option<Result<Beat>>> = vec![None; beats.beats.len()];
         for attempt in 0..BUSY_TRIES {
             let open: Vec<usize> = (0..answers.len()).filter(|&index| answers[index].is_none()).collect();
@@ -293,6 +306,8 @@ struct Told<'w> {
     texts: Given<String>,
     instants: Given<i64>,
     words: Option<Vec<i64>>,
+    places: Option<Vec<Tid>>,
+    lanes: Option<Vec<i64>>,
 }
 
 /// A column that hardly any wave has anything in: then the functions know at one look that nothing there is special.
@@ -314,6 +329,8 @@ impl<'w> Told<'w> {
             texts: None,
             instants: None,
             words,
+            places: None,
+            lanes: None,
         };
         for (index, settlement) in wave.settlements.iter().enumerate() {
             match settlement.outcome.check() {
@@ -337,6 +354,8 @@ impl<'w> Told<'w> {
             self.texts => TEXT_ARRAY,
             self.instants => INT8_ARRAY,
             self.words => INT8_ARRAY,
+            self.places => TID_ARRAY,
+            self.lanes => INT8_ARRAY,
         ];
         [wave, rest].concat()
     }

@@ -11,6 +11,8 @@ use acta_core::{
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
+use super::places::Tid;
+
 /// How many columns of `acta.whole` are the standing, its row number before it included.
 const STANDING_WIDTH: usize = 21;
 /// How many more are the identity.
@@ -243,6 +245,13 @@ fn claimed_one(row: &Row, robot: &Label) -> Result<Job> {
         None => Detail::default(),
     };
     Ok(Job { row: number(row, at(0))?, identity, standing, detail })
+}
+
+/// Where a claim has left a job's row, and the job's lane; `None` if that is no help to who settles it.
+pub(super) fn place(row: &Row) -> Result<Option<(JobId, Tid, Option<i64>)>> {
+    let at = |offset: usize| EXCHANGED + offset;
+    let Some(place) = get(row, at(25))? else { return Ok(None) };
+    Ok(Some((JobId::trusted(get::<&str>(row, at(14))?), place, get(row, at(3))?)))
 }
 
 /// A detail as JSON: wait, progress, started, output, exception; those that are JSON themselves as text.

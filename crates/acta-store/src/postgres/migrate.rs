@@ -6,11 +6,12 @@ use super::codec::get;
 use super::connection::Connections;
 use crate::migration::{Migration, Pending, behind};
 
-static MIGRATIONS: [Migration; 4] = [
+static MIGRATIONS: [Migration; 5] = [
     Migration { version: 1, name: "ledger", sql: include_str!("sql/migrations/0001_ledger.sql") },
     Migration { version: 2, name: "lean_standing", sql: include_str!("sql/migrations/0002_lean_standing.sql") },
     Migration { version: 3, name: "traceparent", sql: include_str!("sql/migrations/0003_traceparent.sql") },
     Migration { version: 4, name: "vitals", sql: include_str!("sql/migrations/0004_vitals.sql") },
+    Migration { version: 5, name: "places", sql: include_str!("sql/migrations/0005_places.sql") },
 ];
 
 /// Takes away the functions of an earlier release.

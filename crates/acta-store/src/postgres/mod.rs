@@ -18,6 +18,7 @@ mod fault;
 mod list;
 mod look;
 mod migrate;
+mod places;
 mod port;
 mod rows;
 mod session;
@@ -51,6 +52,7 @@ use crate::migration::Migration;
 use crate::random::system_random;
 use connection::Connections;
 use drawn::{Drawn, Words};
+use places::Places;
 use wake::Wake;
 
 pub use migrate::pending;
@@ -86,6 +88,7 @@ pub struct PostgresStore {
     drawn: Option<Mutex<Drawn>>,
     /// What salts ids where no source is handed in; a call does not keep it from others.
     dice: std::sync::Mutex<Seeded>,
+    places: Places,
 }
 
 impl PostgresStore {
@@ -100,6 +103,7 @@ impl PostgresStore {
             clock: options.clock,
             drawn: options.random.map(|random| Mutex::new(Drawn::new(random))),
             dice: std::sync::Mutex::new(system_random()?),
+            places: Places::default(),
         })
     }
 

@@ -195,8 +195,8 @@ BEGIN
     RETURN QUERY
     SELECT c.id, c.fence, c.payload::json, c.name, c.lane, c.attempts, c.max_attempts, _instant(c.lease_expires_at),
            _instant(c.created_at), c.key, c.traceparent
-    FROM _exchange(queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, worker, claim.count, _interval_ms(lease), names,
-                   false, NULL) c
+    FROM _exchange(queue, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, worker, claim.count,
+                   _interval_ms(lease), names, false, NULL) c
     ORDER BY c.priority DESC, c.place;
 END $$;
 COMMENT ON FUNCTION acta.claim(text, text, integer, interval, text[])
@@ -351,7 +351,7 @@ BEGIN
                          WHEN 'signal' THEN signal WHEN 'until' THEN until::text WHEN 'retryAfter' THEN retry_ms || 'ms' END,
                          o.fault);
     SELECT s.* INTO a FROM acta._settle(queue, ARRAY[acta._row_of(id)], ARRAY[id], ARRAY[fence], NULL, ARRAY[o.outcome],
-                                        ARRAY[o.mark], ARRAY[o.told], ARRAY[o.instant], NULL, NULL, false) s;
+                                        ARRAY[o.mark], ARRAY[o.told], ARRAY[o.instant], NULL, NULL, NULL, NULL, false) s;
     IF a.fault = 'missing' THEN
         PERFORM acta._refuse('missing', format('there is no job %s in queue %s', id, queue), 'job', id);
     ELSIF a.fault = 'lost' THEN
@@ -479,7 +479,7 @@ BEGIN
            CASE s.fault WHEN 'missing' THEN 'not-found' WHEN 'lost' THEN 'lease-lost' WHEN 'never' THEN 'refused'
                         WHEN 'other' THEN 'refused' ELSE s.fault END
     FROM ROWS FROM (_settle(queue, _rows_of(a.ids), a.ids, a.fences, NULL, a.outcomes, a.marks, a.tolds, a.instants, NULL,
-                            NULL, false))
+                            NULL, NULL, NULL, false))
          WITH ORDINALITY s (fault, state, run_at, fence, holder, drew, nth);
 END $$;
 COMMENT ON FUNCTION acta.settle(text, json)

@@ -348,9 +348,8 @@ BEGIN
             INSERT INTO jobs (job, created_at, ns, id, name, backoff, payload)
             SELECT d.number, now_ms, space.ns, d.id, only_one.name, only_one.backoff, d.payload FROM drawn d
         ), placed AS (
-            INSERT INTO standing (job, place, id_digest, retention_ms, ns, name, max_attempts, state, priority, flags)
-            SELECT d.number, d.number, hashtextextended(d.id, 0), only_one.retention_ms, space.ns,
-                   coalesce(only_one.number, 0), coalesce(only_one.max_attempts, attempts_of), 1,
+            INSERT INTO standing (job, place, retention_ms, ns, name, max_attempts, state, priority, flags)
+            SELECT d.number, d.number, only_one.retention_ms, space.ns, coalesce(only_one.number, 0), coalesce(only_one.max_attempts, attempts_of), 1,
                    coalesce(only_one.priority, 50),
                    CASE WHEN coalesce(only_one.retryable, true) THEN 0 ELSE 8 END | CASE WHEN own THEN 256 ELSE 0 END
             FROM drawn d
@@ -366,9 +365,9 @@ BEGIN
     FROM unnest(numbers, leases, ids, names, lanes, keys, dedup_keys, backoffs, traceparents, payloads)
          i (job, lease, id, name, lane, key, dedup_key, backoff, traceparent, payload);
     WITH added AS (
-        INSERT INTO standing (job, place, id_digest, lane, run_at, expires_at, due_at, retention_ms, ns, name, max_attempts,
-                              state, priority, flags, arriving)
-        SELECT i.job, i.job, hashtextextended(i.id, 0), i.lane_number, i.run_at, i.expires_at,
+        INSERT INTO standing (job, place, lane, run_at, expires_at, due_at, retention_ms, ns, name, max_attempts, state, priority, flags,
+                              arriving)
+        SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at,
                least(CASE WHEN s.state = 2 THEN i.run_at END, i.expires_at), coalesce(i.retention, only_one.retention_ms), space.ns,
                coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, attempts_of),
                s.state, coalesce(i.priority, only_one.priority, 50),

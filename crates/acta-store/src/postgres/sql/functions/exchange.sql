@@ -1,18 +1,21 @@
 -- Settles a wave and claims, in one transaction; either may be left out. The first row holds the answers to the wave, as `_settle`
 -- gives them, side by side, where there is a wave and not all of it are plain successes that were done; the other rows are jobs.
 --
+-- `places` and `lanes` are what `_settle_wave` takes; `at` is such a place, of a job that it will do for.
+--
 -- `is_first` says that the transaction holds no row yet, so that waiting for the lanes of arrivals holds up nobody. A queue that
 -- is not there has no job to claim; a wave of it is refused.
 CREATE OR REPLACE FUNCTION acta._exchange(
     queue text, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
-    told text[], instants bigint[], words bigint[], robot text, most integer, lease bigint, names text[], is_first boolean,
+    told text[], instants bigint[], words bigint[], places tid[], lanes bigint[], robot text, most integer, lease bigint, names text[], is_first boolean,
     now_ms bigint
 ) RETURNS TABLE (
     faults text[], states smallint[], run_ats bigint[], fences_now bigint[], holders text[], drew boolean[],
     job bigint, place bigint, priority smallint, lane_number bigint, flags smallint, attempts integer, max_attempts integer,
     fence bigint, lost_leases integer, run_at bigint, expires_at bigint, lease_expires_at bigint, claimed_at bigint,
     retention_ms bigint, id text, name text, lane text, key text, dedup_key text, payload text, created_at bigint,
-    backoff text, lease_ms bigint, traceparent text, detail text
+    backoff text, lease_ms bigint, traceparent text, detail text,
+    at tid
 )
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -64,8 +67,8 @@ BEGIN
     IF array_length(ids, 1) > 0 THEN
         SELECT w.faults, w.states, w.run_ats, w.fences_now, w.holders, w.drew, look.has_late OR w.has_more
         INTO faults, states, run_ats, fences_now, holders, drew, look.has_late
-        FROM acta._settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, now_ms,
-                               is_first AND look.has_arrivals) w;
+        FROM acta._settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, places, lanes,
+                               now_ms, is_first AND look.has_arrivals) w;
         IF states IS NOT NULL THEN
             RETURN NEXT;
         END IF;
@@ -119,7 +122,8 @@ BEGIN
               j.traceparent,
               CASE WHEN s.flags & 32 <> 0 THEN (
                   SELECT json_build_array(d.wait, d.progress, d.started_at, d.output, d.exception)::text
-                  FROM acta.details d WHERE d.job = s.job) END;
+                  FROM acta.details d WHERE d.job = s.job) END,
+              CASE WHEN s.flags & (32 | 128) = 0 THEN s.ctid END;
     GET DIAGNOSTICS taken = ROW_COUNT;
     INSERT INTO acta.changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, -taken, 0, taken]);
 END $$;

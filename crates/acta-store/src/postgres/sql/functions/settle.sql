@@ -199,9 +199,12 @@ $$;
 -- Settles a wave: the answers side by side, in order, or all null where all were plain successes and were done; and whether there
 -- may be a candidate more. The plain successes of a wave, which are nearly all, go through a handful of statements; what is special
 -- goes through `_settle_one`.
+--
+-- `places` is null unless all are plain successes of jobs whose rows their claims had left at these places, without details and
+-- keys to free, and in these lanes. A row that still stands there is as it was.
 CREATE OR REPLACE FUNCTION acta._settle_wave(
     space acta.namespaces, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
-    told text[], instants bigint[], words bigint[], now_ms bigint, admits boolean,
+    told text[], instants bigint[], words bigint[], places tid[], lanes bigint[], now_ms bigint, admits boolean,
     OUT faults text[], OUT states smallint[], OUT run_ats bigint[], OUT fences_now bigint[], OUT holders text[],
     OUT drew boolean[], OUT has_more boolean
 )
@@ -219,8 +222,6 @@ DECLARE
     drawn integer := 0;
     first integer := 1;
     last integer;
-    is_plain_wave boolean := false;
-    is_laned boolean;
     item record;
     one record;
 BEGIN
@@ -229,28 +230,19 @@ BEGIN
     IF admits THEN
         arrived := acta._arrivals(space.ns);
     END IF;
-    -- Nothing but plain successes, of jobs whose ends touch no key or details (which a live job keeps, or has not, for good): a
-    -- handful of statements. Anything else has to be held first, before any row is.
-    IF arrived IS NULL AND num_nonnulls(told, robots) = 0 AND 0 = ALL (outcomes) AND array_position(rows, NULL) IS NULL THEN
-        SELECT bool_and(s.flags & (32 | 128) = 0), bool_or(s.lane IS NOT NULL) INTO is_plain_wave, is_laned
-        FROM acta.standing s WHERE s.job = ANY (rows);
-        IF is_plain_wave AND is_laned THEN
-            lanes_left := ARRAY(
-                SELECT l.lane FROM acta.lanes l
-                WHERE l.lane = ANY (ARRAY(SELECT s.lane FROM acta.standing s WHERE s.job = ANY (rows) AND s.lane IS NOT NULL))
-                ORDER BY l.name FOR UPDATE);
+    -- Lanes have to be held before any row is.
+    IF places IS NOT NULL AND arrived IS NULL THEN
+        IF lanes IS NOT NULL THEN
+            lanes_left := ARRAY(SELECT l.lane FROM acta.lanes l WHERE l.lane = ANY (lanes) ORDER BY l.name FOR UPDATE);
         END IF;
-    END IF;
-    IF is_plain_wave THEN
         now_ms := acta._now(now_ms);
         UPDATE acta.standing s
         SET state = 6, lease_expires_at = NULL, due_at = NULL, lost_leases = 0, finished_at = now_ms, lane = NULL,
             prune_at = least(now_ms + coalesce(s.retention_ms, space.retention_ms, 2592000000), 253402128000000),
             settled = 6, flags = s.flags & ~(1 | 2 | 4 | 16 | 256)
-        FROM (SELECT unnest(rows) AS job, unnest(ids) AS id, unnest(fences) AS fence ORDER BY 1) i
-        WHERE s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns
-          AND s.id_digest = hashtextextended(i.id, 0) AND (s.lane IS NULL OR s.lane = ANY (lanes_left))
-          AND s.flags & (32 | 128) = 0;
+        FROM (SELECT unnest(places) AS place, unnest(rows) AS job, unnest(fences) AS fence ORDER BY 2) i
+        WHERE s.ctid = i.place AND s.job = i.job AND s.fence = i.fence AND s.state = 3 AND s.ns = space.ns
+          AND (s.lane IS NULL OR s.lane = ANY (lanes_left)) AND s.flags & (32 | 128) = 0;
         GET DIAGNOSTICS last = ROW_COUNT;
         IF last > 0 THEN
             INSERT INTO acta.changes (ns, at, amounts) VALUES (space.ns, now_ms, ARRAY[0, 0, 0, -last, 0, 0, last]);
@@ -363,7 +355,7 @@ END $$;
 -- Settles a wave; one answer each, in order. The arrays stand side by side.
 CREATE OR REPLACE FUNCTION acta._settle(
     queue text, rows bigint[], ids text[], fences bigint[], robots text[], outcomes smallint[], marks bigint[],
-    told text[], instants bigint[], words bigint[], now_ms bigint, admits boolean
+    told text[], instants bigint[], words bigint[], places tid[], lanes bigint[], now_ms bigint, admits boolean
 ) RETURNS TABLE (fault text, state smallint, run_at bigint, fence bigint, holder text, drew boolean)
 LANGUAGE plpgsql
 SET search_path = acta, pg_temp
@@ -380,8 +372,8 @@ BEGIN
     IF space.ns IS NULL THEN
         PERFORM _refuse('missing', format('there is no queue %s', queue), 'queue', queue);
     END IF;
-    SELECT * INTO answers FROM _settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, now_ms,
-                                            admits);
+    SELECT * INTO answers FROM _settle_wave(space, rows, ids, fences, robots, outcomes, marks, told, instants, words, places, lanes,
+                                            now_ms, admits);
     IF answers.states IS NULL THEN
         RETURN QUERY SELECT NULL::text, 6::smallint, NULL::bigint, NULL::bigint, NULL::text, false
                      FROM generate_series(1, coalesce(array_length(ids, 1), 0));
