@@ -56,6 +56,11 @@ impl Batch {
         batches.into_values().map(|rows| Self { rows }).collect()
     }
 
+    /// The numbers of its rows.
+    pub fn ids(&self) -> Vec<i64> {
+        self.rows.iter().map(|(row, _)| row.id).collect()
+    }
+
     /// Takes out the row at `index`, which the ledger has refused, and with it the rest of its line: what is left may be tried
     /// again at once.
     pub fn cut(&mut self, index: usize) -> Option<Cut> {

@@ -36,6 +36,8 @@ pub enum Reason {
     Malformed(String),
     /// The ledger has refused it as often as it may: what it said last.
     Refused(String),
+    /// Its delivery was closed: somebody else put it aside, or discarded it, and did not come to say so in the outbox.
+    Closed,
     /// Nobody knows whether it was delivered.
     OutcomeUnknown,
 }
@@ -45,6 +47,7 @@ impl std::fmt::Display for Reason {
         match self {
             Self::Malformed(what) => write!(f, "malformed: {what}"),
             Self::Refused(what) => write!(f, "refused {MOST_REFUSALS} times, at last: {what}"),
+            Self::Closed => write!(f, "closed: it was being put aside or discarded before, and has not arrived"),
             Self::OutcomeUnknown => write!(
                 f,
                 "outcome unknown: it was first taken more than {} days ago, and the ledger has forgotten by now whether it \

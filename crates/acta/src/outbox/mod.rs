@@ -5,6 +5,7 @@
 
 mod quarantine;
 mod relay;
+mod round;
 #[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
 mod stage;
 
