@@ -31,6 +31,8 @@ pub(crate) enum QuarantineCommand {
 /// A kind of database.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Kind {
+    /// MySQL and MariaDB
+    Mysql,
     Postgres,
     Sqlite,
 }
@@ -49,7 +51,7 @@ pub(crate) struct DdlArgs {
 /// Which outboxes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// The database of an outbox, `postgres://…` or `sqlite:FILE`; several are several outboxes
+    /// The database of an outbox, `postgres://…`, `mysql://…` or `sqlite:FILE`; several are several outboxes
     #[arg(long = "source", value_name = "URL", required = true)]
     pub(crate) sources: Vec<String>,
 
@@ -75,7 +77,7 @@ pub(crate) struct RelayArgs {
 /// Which rows in quarantine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QuarantineArgs {
-    /// The database of the outbox, `postgres://…` or `sqlite:FILE`
+    /// The database of the outbox, `postgres://…`, `mysql://…` or `sqlite:FILE`
     #[arg(long, value_name = "URL")]
     pub(crate) source: String,
 

@@ -29,6 +29,7 @@ pub(crate) async fn outbox(settings: &Settings, printer: &Printer, command: Outb
 
 fn ddl(printer: &Printer, args: &DdlArgs) -> Result<Exit> {
     let dialect = match args.kind {
+        Kind::Mysql => Dialect::Mysql,
         Kind::Postgres => Dialect::Postgres,
         Kind::Sqlite => Dialect::Sqlite,
     };
