@@ -145,7 +145,7 @@ statements! {
     /// The statements on one table.
     Statements in "sql/":
     source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, unpark_lines, defer, quarantine, standing,
-    quarantined, requeue, discard, sweep,
+    quarantined, requeue, keep, discard, discarded, sweep,
 }
 
 #[cfg(feature = "mysql")]

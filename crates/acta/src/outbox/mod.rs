@@ -15,7 +15,7 @@ mod relay;
 ))]
 mod stage;
 
-pub use acta_core::relay::{Quarantined, Row, Source, Standing, Which};
+pub use acta_core::relay::{Discarded, Quarantined, Row, Source, Standing, Which, Why};
 pub use acta_store::outbox::{Dialect, TableName, open};
 pub use quarantine::{Released, discard, requeue};
 pub use relay::Relay;

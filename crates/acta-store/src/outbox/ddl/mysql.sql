@@ -31,3 +31,22 @@ CREATE TABLE {table}_source (
     id  varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (uuid()) CHECK (char_length(id) >= 1)
 ) ENGINE = InnoDB;
 INSERT INTO {table}_source (one) VALUES (1);
+-- What operators have removed from quarantine for good, who and why. The application may delete from it what it likes.
+CREATE TABLE {table}_discarded (
+    id             bigint NOT NULL,
+    message        varchar(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+    namespace      varchar(120) NOT NULL,
+    name           varchar(100),
+    payload        longtext NOT NULL,
+    lane           varchar(512),
+    dedup_key      varchar(512),
+    options        longtext,
+    refusals       int NOT NULL,
+    first_taken_ms bigint NOT NULL,
+    staged_ms      bigint NOT NULL,
+    quarantined_ms bigint,
+    fault          longtext,
+    discarded_ms   bigint NOT NULL,
+    actor          longtext,
+    reason         longtext
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -8,7 +8,7 @@ mod session;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use acta_core::relay::{Quarantined, Reason, Row, Source, Standing, Taken, Which};
+use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
@@ -75,6 +75,25 @@ impl MysqlOutbox {
     /// A statement on the rows of these numbers alone.
     async fn change_ids(&self, sql: &str, ids: &[i64]) -> Result<u64> {
         self.change(sql, ids, |ids| vec![many(ids)]).await
+    }
+
+    /// Rows of these numbers, or of any, in their order.
+    async fn listed(&self, sql: &str, which: &Which) -> Result<Vec<mysql_async::Row>> {
+        let mut ids = which.ids.clone().unwrap_or_else(|| vec![0]);
+        ids.sort_unstable();
+        let mut found = Vec::new();
+        for some in ids.chunks(MOST) {
+            let params = [
+                one(which.after),
+                one(which.namespace.as_deref()),
+                one(which.lane.as_deref()),
+                one(which.ids.is_some()),
+                many(some),
+                one(which.limit),
+            ];
+            found.extend(self.all(sql, &params).await?);
+        }
+        Ok(found)
     }
 
     async fn numbers(&self, sql: &str, params: &[Param]) -> Result<Vec<i64>> {
@@ -249,22 +268,7 @@ impl Source for MysqlOutbox {
     }
 
     async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>> {
-        let mut found = Vec::new();
-        let ids = which.ids.as_deref();
-        // One look, where no numbers are named.
-        for some in ids.unwrap_or(&[0]).chunks(MOST) {
-            let params = [
-                one(which.after),
-                one(which.namespace.as_deref()),
-                one(which.lane.as_deref()),
-                one(ids.is_some()),
-                many(some),
-                one(which.limit),
-            ];
-            let rows = self.all(&self.statements.quarantined, &params).await?;
-            found.extend(self.read(&rows, quarantined)?);
-        }
-        found.sort_by_key(|found: &Quarantined| found.row.id);
+        let mut found = self.read(&self.listed(&self.statements.quarantined, which).await?, quarantined)?;
         found.truncate(which.limit);
         Ok(found)
     }
@@ -275,6 +279,24 @@ impl Source for MysqlOutbox {
 
     async fn discard(&self, ids: &[i64]) -> Result<u64> {
         self.change_ids(&self.statements.discard, ids).await
+    }
+
+    async fn keep(&self, ids: &[i64], why: &Why) -> Result<()> {
+        let said = |ids: &[i64]| vec![many(ids), one(why.actor.as_deref()), one(why.reason.as_deref())];
+        self.change(&self.statements.keep, ids, said).await.map(|_| ())
+    }
+
+    async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>> {
+        let of = |from: &mysql_async::Row| {
+            Ok(Discarded {
+                quarantined: quarantined(from)?,
+                discarded_at: Timestamp::from_millis(get(from, 13)?),
+                why: Why { actor: get(from, 14)?, reason: get(from, 15)? },
+            })
+        };
+        let mut found = self.read(&self.listed(&self.statements.discarded, which).await?, of)?;
+        found.truncate(which.limit);
+        Ok(found)
     }
 }
 
