@@ -4,6 +4,8 @@ mod common;
 
 #[path = "outbox/checker.rs"]
 mod checker;
+#[path = "outbox/examples.rs"]
+mod examples;
 #[path = "outbox/grid.rs"]
 mod grid;
 #[path = "outbox/relay.rs"]
@@ -138,6 +140,30 @@ fn c100_c110_a_late_commit_is_delivered_and_nobody_waits_on_mysql() {
     a_late_commit_is_delivered_and_nobody_waits("mysql", "DO sleep(5)", has_begun, "SET innodb_lock_wait_timeout = 1");
 }
 
+/// A row that the shop keeps locked is left alone, and holds up no other lane.
+#[test]
+fn c110_what_the_shop_has_locked_holds_up_nobody_else() {
+    let desk = Desk::on("sqlite");
+    let shop = Shop::new(&desk, "mysql");
+    for (number, lane) in [(1, "a"), (2, "a"), (3, "b")] {
+        shop.order(number, lane, true);
+    }
+    std::thread::scope(|scope| {
+        let locked = scope.spawn(|| {
+            shop.run("BEGIN; UPDATE acta_outbox SET options = '{}' WHERE id = 1; DO sleep(4); COMMIT");
+        });
+        let sleeping =
+            "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User sleep'";
+        until("it is locked", || shop.run(sleeping)[0] == "1");
+        let _relay = Relay::start(&desk, &shop);
+        until("the other lane flows", || arrived(&desk).len() == 1);
+        assert!(!locked.is_finished(), "while it is locked");
+        locked.join().unwrap();
+        until("all are there", || shop.left() == 0);
+    });
+    assert_eq!(arrived(&desk).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 1, 2]);
+}
+
 /// A row that is no job is put aside at once, with its reason; its lane goes on. An operator mends it and lets it go, or removes it.
 #[test]
 fn c105_a_poisoned_row_is_put_aside_and_let_go() {
@@ -165,8 +191,13 @@ fn c105_a_poisoned_row_is_put_aside_and_let_go() {
         let requeued = command(&["quarantine", "requeue", "--id", "1", "--yes"]);
         assert_eq!(requeued.code, Some(0), "{requeued:?}");
         until("the mended one is there", || arrived(&desk).len() == 3 && shop.left() == 1);
-        let discarded = command(&["quarantine", "discard", "--lane", "a", "--yes"]);
+        let discarded = command(&["quarantine", "discard", "--lane", "a", "--yes", "--reason", "a test order"]);
         assert_eq!((discarded.code, shop.left()), (Some(0), 0), "{discarded:?}");
+        let kept = command(&["quarantine", "list", "--discarded", "--json"]);
+        for part in ["\"id\":2", "no JSON", "does not parse", "\"discardedBy\":\"operator\"", "a test order"] {
+            assert!(kept.out.contains(part), "{part}: {kept:?}");
+        }
+        assert_eq!(kept.out.lines().count(), 1, "the mended one is not among them: {kept:?}");
         assert_eq!(command(&["quarantine", "discard", "--yes"]).code, Some(6));
         assert_eq!(arrived(&desk).iter().map(|(number, _)| *number).collect::<Vec<_>>(), [3, 4, 1]);
     }
