@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the examples of docs/POSTGRES.md need: psycopg for Python, pg for Node.js; kept under the target folder.
+# What the examples of docs/POSTGRES.md and docs/OUTBOX.md need: psycopg for Python, pg for Node.js; kept under the target folder.
 
 ensure_languages() {
     local tools=${CARGO_TARGET_DIR:-target}/tools

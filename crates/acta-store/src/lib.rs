@@ -12,7 +12,7 @@ pub mod failpoint;
 pub mod file;
 pub mod filesystem;
 mod migration;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;

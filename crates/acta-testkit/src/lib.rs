@@ -9,6 +9,7 @@
 pub mod conformance;
 pub mod desk;
 pub mod invariants;
+pub mod mariadb;
 pub mod model;
 pub mod postgres;
 pub mod proxy;

@@ -282,19 +282,19 @@ pub fn free_port() -> u16 {
 }
 
 /// A folder that is no disk, if there is one with room.
-fn in_memory() -> PathBuf {
+pub(crate) fn in_memory() -> PathBuf {
     let shared = Path::new("/dev/shm");
     let free = Command::new("df").args(["--output=avail", "-k"]).arg(shared).output();
     let free = free.ok().and_then(|said| String::from_utf8_lossy(&said.stdout).lines().nth(1)?.trim().parse().ok());
     if free.is_some_and(|kilobytes: u64| kilobytes > 2_000_000) { shared.into() } else { std::env::temp_dir() }
 }
 
-fn next() -> u32 {
+pub(crate) fn next() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let said = Command::new("id").arg("-u").output();
     said.is_ok_and(|said| said.stdout.trim_ascii() == b"0")
 }

@@ -7,6 +7,7 @@ use acta::outbox::{self, Dialect, Outbox, Relay, TableName};
 use acta::{Job, Ledger};
 use acta_core::Item;
 use acta_core::store::JobFilter;
+use acta_testkit::mariadb;
 use acta_testkit::postgres::{Database, Server, sql};
 use serde::{Deserialize, Serialize};
 use sqlx::Connection as _;
@@ -78,6 +79,12 @@ fn postgres_shop() -> Database {
     database
 }
 
+fn mysql_shop() -> mariadb::Database {
+    let database = mariadb::Database::new(mariadb::Server::shared_url());
+    mariadb::sql(&database.url(), &Dialect::Mysql.ddl(&TableName::default())).unwrap();
+    database
+}
+
 #[tokio::test]
 async fn by_rusqlite() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,6 +146,43 @@ async fn by_tokio_postgres() {
     outbox.stage_in(&mut given_up, &Ship { order: 9 }).await.unwrap();
     given_up.rollback().await.unwrap();
     check(&carried(&shop.url(), folder.path()).await, 1..4);
+}
+
+#[tokio::test]
+async fn by_sqlx_on_mysql() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = mysql_shop();
+    let mut db = sqlx::MySqlConnection::connect(&shop.url()).await.unwrap();
+    let outbox = Outbox::default();
+    let mut committed = db.begin().await.unwrap();
+    outbox.stage_in(&mut *committed, &Ship { order: 1 }).await.unwrap();
+    outbox.stage_many_in(&mut *committed, &orders(2..4)).await.unwrap();
+    committed.commit().await.unwrap();
+    let mut given_up = db.begin().await.unwrap();
+    outbox.stage_in(&mut *given_up, &Ship { order: 9 }).await.unwrap();
+    given_up.rollback().await.unwrap();
+    check(&carried(&shop.url(), folder.path()).await, 1..4);
+}
+
+#[tokio::test]
+async fn by_mysql_async() {
+    use mysql_async::prelude::Queryable as _;
+    let folder = tempfile::tempdir().unwrap();
+    let shop = mysql_shop();
+    let mut conn = mysql_async::Conn::from_url(shop.url()).await.unwrap();
+    let outbox = Outbox::default();
+    let mut committed = conn.start_transaction(mysql_async::TxOpts::default()).await.unwrap();
+    outbox.stage_many_in(&mut committed, &orders(1..3)).await.unwrap();
+    committed.commit().await.unwrap();
+    let mut given_up = conn.start_transaction(mysql_async::TxOpts::default()).await.unwrap();
+    outbox.stage_in(&mut given_up, &Ship { order: 9 }).await.unwrap();
+    given_up.rollback().await.unwrap();
+    // In a transaction that was begun by hand.
+    conn.query_drop("BEGIN").await.unwrap();
+    outbox.stage_in(&mut conn, &Ship { order: 3 }).await.unwrap();
+    conn.query_drop("COMMIT").await.unwrap();
+    check(&carried(&shop.url(), folder.path()).await, 1..4);
+    conn.disconnect().await.unwrap();
 }
 
 /// A relay in the staging process needs no look of its own: it is woken behind the commit.

@@ -15,7 +15,7 @@ use crate::policy::Span;
 pub use batch::{Batch, Cut, Run, runs};
 pub use pace::{Next, Pace, after_refusal};
 pub use row::{Arrival, Row, delivery_key};
-pub use source::{Quarantined, Source, Standing, Taken, Which};
+pub use source::{Discarded, Quarantined, Source, Standing, Taken, Which, Why};
 pub use staged::Staged;
 
 /// How long a relay holds the rows that it has taken. It delivers only within half of this, by its own clock, so that one that was

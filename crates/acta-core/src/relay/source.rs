@@ -50,7 +50,27 @@ pub struct Quarantined {
     pub fault: Option<String>,
 }
 
-/// Which rows in quarantine.
+/// A row that is gone for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    /// As it was in quarantine.
+    pub quarantined: Quarantined,
+    /// When it went.
+    pub discarded_at: Timestamp,
+    /// What was said of that.
+    pub why: Why,
+}
+
+/// Who lets rows go for good, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Why {
+    /// Who.
+    pub actor: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+}
+
+/// Which rows in quarantine, or of those that went from there for good.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Which {
     /// Of this queue, by its path.
@@ -89,6 +109,10 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>>;
     /// Rows in quarantine are to be delivered again; how many there were.
     async fn requeue(&self, ids: &[i64]) -> Result<u64>;
-    /// Rows in quarantine go for good; how many there were.
+    /// Rows in quarantine are kept among the discarded, where they are to be discarded next.
+    async fn keep(&self, ids: &[i64], why: &Why) -> Result<()>;
+    /// Rows in quarantine go; how many there were.
     async fn discard(&self, ids: &[i64]) -> Result<u64>;
+    /// Rows that were kept, in the order of their numbers.
+    async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>>;
 }

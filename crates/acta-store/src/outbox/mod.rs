@@ -3,6 +3,8 @@
 //! What a relay does with rows is decided in [`acta_core::relay`]; here they are found, held and let go. Rows are found by their status
 //! and never by a cursor, so that one whose transaction commits late is late, and not lost.
 
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
@@ -16,6 +18,8 @@ use std::sync::Arc;
 use acta_core::relay::{Row, Source};
 use acta_core::{Error, Result};
 
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlOutbox;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresOutbox;
 #[cfg(feature = "sqlite")]
@@ -33,7 +37,7 @@ const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many lines one sweep looks at.
 const SWEPT: u16 = 500;
 
-/// The outbox in the database at `address`: `postgres://…`, or `sqlite:<file>`, which must be there.
+/// The outbox in the database at `address`: `postgres://…`, `mysql://…`, `mariadb://…`, or `sqlite:<file>`, which must be there.
 pub fn open(address: &str, table: &TableName) -> Result<Arc<dyn Source>> {
     #[cfg(feature = "sqlite")]
     if let Some(path) = address.strip_prefix("sqlite:") {
@@ -43,7 +47,11 @@ pub fn open(address: &str, table: &TableName) -> Result<Arc<dyn Source>> {
     if address.starts_with("postgres://") || address.starts_with("postgresql://") {
         return Ok(Arc::new(PostgresOutbox::new(address, table)?));
     }
-    Err(Error::invalid("source", address, "is not postgres://… or sqlite:<file>"))
+    #[cfg(feature = "mysql")]
+    if address.starts_with("mysql://") || address.starts_with("mariadb://") {
+        return Ok(Arc::new(MysqlOutbox::new(address, table)?));
+    }
+    Err(Error::invalid("source", address, "is not postgres://…, mysql://… or sqlite:<file>"))
 }
 
 /// Which of these things are due now and then.
@@ -101,7 +109,7 @@ fn parted(chosen: &[Chosen]) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// Of the rows that stand behind another, the first of each line: no other can be the first one of all.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 fn firsts(chosen: &[Chosen]) -> Vec<i64> {
     let mut seen = std::collections::BTreeSet::new();
     let behind = chosen.iter().filter(|row| row.is_behind);

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use acta_core::relay::{Quarantined, Reason, Row, Source, Standing, Taken, Which};
+use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
@@ -44,6 +44,21 @@ impl PostgresOutbox {
             }
             Error::Unavailable { place: self.place.clone(), why }
         })
+    }
+
+    async fn listed(&self, sql: &str, which: &Which) -> Result<Vec<tokio_postgres::Row>> {
+        let is_some = i32::from(which.ids.is_some());
+        let ids = which.ids.as_deref().unwrap_or_default();
+        let limit = i64::try_from(which.limit).unwrap_or(i64::MAX);
+        let params = params![
+            which.after => INT8,
+            which.namespace => TEXT,
+            which.lane => TEXT,
+            is_some => INT4,
+            ids => INT8_ARRAY,
+            limit => INT8,
+        ];
+        self.all(sql, params).await
     }
 
     /// A statement whose answer is how many rows it changed.
@@ -187,27 +202,7 @@ impl Source for PostgresOutbox {
     }
 
     async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>> {
-        let is_some = i32::from(which.ids.is_some());
-        let ids = which.ids.as_deref().unwrap_or_default();
-        let limit = i64::try_from(which.limit).unwrap_or(i64::MAX);
-        let params = params![
-            which.after => INT8,
-            which.namespace => TEXT,
-            which.lane => TEXT,
-            is_some => INT4,
-            ids => INT8_ARRAY,
-            limit => INT8,
-        ];
-        let found = self.all(&self.statements.quarantined, params).await?;
-        let of = |from: &tokio_postgres::Row| {
-            Ok(Quarantined {
-                row: row(from)?,
-                staged_at: Timestamp::from_millis(get(from, 10)?),
-                quarantined_at: get::<Option<i64>>(from, 11)?.map(Timestamp::from_millis),
-                fault: get(from, 12)?,
-            })
-        };
-        found.iter().map(of).collect()
+        self.listed(&self.statements.quarantined, which).await?.iter().map(quarantined).collect()
     }
 
     async fn requeue(&self, ids: &[i64]) -> Result<u64> {
@@ -217,4 +212,29 @@ impl Source for PostgresOutbox {
     async fn discard(&self, ids: &[i64]) -> Result<u64> {
         self.count(&self.statements.discard, params![ids => INT8_ARRAY]).await
     }
+
+    async fn keep(&self, ids: &[i64], why: &Why) -> Result<()> {
+        let params = params![ids => INT8_ARRAY, why.actor => TEXT, why.reason => TEXT];
+        self.all(&self.statements.keep, params).await.map(|_| ())
+    }
+
+    async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>> {
+        let of = |from: &tokio_postgres::Row| {
+            Ok(Discarded {
+                quarantined: quarantined(from)?,
+                discarded_at: Timestamp::from_millis(get(from, 13)?),
+                why: Why { actor: get(from, 14)?, reason: get(from, 15)? },
+            })
+        };
+        self.listed(&self.statements.discarded, which).await?.iter().map(of).collect()
+    }
+}
+
+fn quarantined(from: &tokio_postgres::Row) -> Result<Quarantined> {
+    Ok(Quarantined {
+        row: row(from)?,
+        staged_at: Timestamp::from_millis(get(from, 10)?),
+        quarantined_at: get::<Option<i64>>(from, 11)?.map(Timestamp::from_millis),
+        fault: get(from, 12)?,
+    })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use acta_core::relay::{Quarantined, Reason, Row, Source, Standing, Taken, Which};
+use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior, params};
@@ -45,6 +45,23 @@ impl SqliteOutbox {
         let gone = |fault: tokio::task::JoinError| inner.unavailable(&fault.to_string());
         let inner_too = Arc::clone(&inner);
         tokio::task::spawn_blocking(move || inner_too.work(work)).await.map_err(gone)?
+    }
+
+    async fn listed<T: Send + 'static>(
+        &self,
+        what: fn(&Statements) -> &String,
+        which: &Which,
+        of: fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        let which = which.clone();
+        self.run(move |db, statements, _| {
+            let limit = i64::try_from(which.limit).unwrap_or(i64::MAX);
+            let (is_some, ids) = (i64::from(which.ids.is_some()), list(which.ids.as_deref().unwrap_or_default()));
+            db.prepare_cached(what(statements))?
+                .query_map(params![which.after, which.namespace, which.lane, is_some, ids, limit], of)?
+                .collect()
+        })
+        .await
     }
 
     async fn change(&self, what: fn(&Statements) -> &String, ids: &[i64]) -> Result<u64> {
@@ -252,22 +269,7 @@ impl Source for SqliteOutbox {
     }
 
     async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>> {
-        let which = which.clone();
-        self.run(move |db, statements, _| {
-            let limit = i64::try_from(which.limit).unwrap_or(i64::MAX);
-            let (is_some, ids) = (i64::from(which.ids.is_some()), list(which.ids.as_deref().unwrap_or_default()));
-            db.prepare_cached(&statements.quarantined)?
-                .query_map(params![which.after, which.namespace, which.lane, is_some, ids, limit], |from| {
-                    Ok(Quarantined {
-                        row: row(from)?,
-                        staged_at: Timestamp::from_millis(from.get(10)?),
-                        quarantined_at: from.get::<_, Option<i64>>(11)?.map(Timestamp::from_millis),
-                        fault: from.get(12)?,
-                    })
-                })?
-                .collect()
-        })
-        .await
+        self.listed(|statements| &statements.quarantined, which, quarantined).await
     }
 
     async fn requeue(&self, ids: &[i64]) -> Result<u64> {
@@ -277,4 +279,32 @@ impl Source for SqliteOutbox {
     async fn discard(&self, ids: &[i64]) -> Result<u64> {
         self.change(|statements| &statements.discard, ids).await
     }
+
+    async fn keep(&self, ids: &[i64], why: &Why) -> Result<()> {
+        let (ids, why) = (list(ids), why.clone());
+        self.run(move |db, statements, _| {
+            execute(db, &statements.keep, params![ids, why.actor, why.reason]).map(|_| ())
+        })
+        .await
+    }
+
+    async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>> {
+        let of = |from: &rusqlite::Row<'_>| {
+            Ok(Discarded {
+                quarantined: quarantined(from)?,
+                discarded_at: Timestamp::from_millis(from.get(13)?),
+                why: Why { actor: from.get(14)?, reason: from.get(15)? },
+            })
+        };
+        self.listed(|statements| &statements.discarded, which, of).await
+    }
+}
+
+fn quarantined(from: &rusqlite::Row<'_>) -> rusqlite::Result<Quarantined> {
+    Ok(Quarantined {
+        row: row(from)?,
+        staged_at: Timestamp::from_millis(from.get(10)?),
+        quarantined_at: from.get::<_, Option<i64>>(11)?.map(Timestamp::from_millis),
+        fault: from.get(12)?,
+    })
 }

@@ -52,6 +52,8 @@ impl Default for TableName {
 /// A database that an application may have its outbox in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
+    /// MySQL and MariaDB.
+    Mysql,
     /// PostgreSQL.
     Postgres,
     /// SQLite.
@@ -62,6 +64,7 @@ impl Dialect {
     /// The migration that makes the table, and what names the outbox.
     pub fn ddl(self, table: &TableName) -> String {
         table.fill(match self {
+            Self::Mysql => include_str!("ddl/mysql.sql"),
             Self::Postgres => include_str!("ddl/postgres.sql"),
             Self::Sqlite => include_str!("ddl/sqlite.sql"),
         })
@@ -69,46 +72,69 @@ impl Dialect {
 
     /// The statement that stages a row: namespace, name, payload, lane, deduplication key, options.
     pub fn stage(self, table: &TableName) -> String {
-        self.statement(table, include_str!("sql/stage.sql"))
+        let statement = self.statement(table, include_str!("sql/stage.sql"));
+        if self == Self::Mysql { statement.replace("$1, $2, $3, $4, $5, $6", "?, ?, ?, ?, ?, ?") } else { statement }
     }
 
     /// The instant of the database, in milliseconds.
     fn now(self) -> &'static str {
         match self {
+            // As it would be read in no time zone at all.
+            Self::Mysql => "(timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(3)) DIV 1000)",
             Self::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
             Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
         }
     }
 
     fn statement(self, table: &TableName, text: &str) -> String {
-        let mut filled = table.fill(text).replace("{now}", self.now());
+        let mut filled = text.replace("{now}", self.now());
+        filled = filled.replace("{by id}", self.by_id()).replace("{delete}", self.delete());
         for number in 1..=9 {
             let given = match self {
+                // As many question marks as there are numbers, when there are.
+                Self::Mysql => format!("IN (${number})"),
                 Self::Postgres => format!("= ANY (${number}::bigint[])"),
                 Self::Sqlite => format!("IN (SELECT value FROM json_each(${number}))"),
             };
             filled = filled.replace(&format!("{{in {number}}}"), &given);
         }
         match self {
-            Self::Postgres => filled,
-            Self::Sqlite => filled.replace('$', "?"),
+            Self::Mysql | Self::Postgres => table.fill(&filled),
+            Self::Sqlite => table.fill(&filled).replace('$', "?"),
+        }
+    }
+
+    /// What stands behind the table of a change that names rows by their numbers: MySQL locks whatever it looks at, and is not to
+    /// look at any other row.
+    fn by_id(self) -> &'static str {
+        match self {
+            Self::Mysql => "FORCE INDEX (PRIMARY)",
+            Self::Postgres | Self::Sqlite => "",
+        }
+    }
+
+    /// The beginning of a deletion that names rows by their numbers, likewise.
+    fn delete(self) -> &'static str {
+        match self {
+            Self::Mysql => "DELETE {table} FROM {table} FORCE INDEX (PRIMARY)",
+            Self::Postgres | Self::Sqlite => "DELETE FROM {table}",
         }
     }
 }
 
 macro_rules! statements {
-    ($($(#[$about:meta])* $name:ident),* $(,)?) => {
-        /// The statements on one table.
+    ($(#[$about:meta])* $type:ident in $folder:literal: $($name:ident),* $(,)?) => {
+        $(#[$about])*
         #[derive(Debug)]
         #[allow(dead_code, reason = "SQLite lets lines go on one by one, PostgreSQL all at once")]
-        pub(super) struct Statements {
+        pub(super) struct $type {
             $(pub(super) $name: String,)*
         }
 
-        impl Statements {
+        impl $type {
             pub(super) fn new(dialect: Dialect, table: &TableName) -> Self {
                 Self {
-                    $($name: dialect.statement(table, include_str!(concat!("sql/", stringify!($name), ".sql"))),)*
+                    $($name: dialect.statement(table, include_str!(concat!($folder, stringify!($name), ".sql"))),)*
                 }
             }
         }
@@ -116,8 +142,17 @@ macro_rules! statements {
 }
 
 statements! {
+    /// The statements on one table.
+    Statements in "sql/":
     source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, unpark_lines, defer, quarantine, standing,
-    quarantined, requeue, discard, sweep,
+    quarantined, requeue, keep, discard, discarded, sweep,
+}
+
+#[cfg(feature = "mysql")]
+statements! {
+    /// Those that MySQL needs other words for.
+    Mysql in "sql/mysql/":
+    choose, park, take, held, due, release, is_parked, parked, unpark, heads, sweep,
 }
 
 #[cfg(test)]
@@ -137,12 +172,13 @@ mod tests {
     #[test]
     fn no_placeholder_is_left_over() {
         let table = TableName::default();
-        for dialect in [Dialect::Postgres, Dialect::Sqlite] {
+        for dialect in [Dialect::Mysql, Dialect::Postgres, Dialect::Sqlite] {
             let all = format!("{:?}{}", Statements::new(dialect, &table), dialect.ddl(&table));
-            assert!(
-                !all.contains("{in") && !all.contains("{table}") && !all.contains("{now}") && !all.contains("{name}"),
-                "{all}"
-            );
+            #[cfg(feature = "mysql")]
+            let all = format!("{all}{:?}", Mysql::new(dialect, &table));
+            for placeholder in ["{in ", "{table}", "{now}", "{name}", "{by id}", "{delete}"] {
+                assert!(!all.contains(placeholder), "{placeholder}: {all}");
+            }
         }
     }
 }

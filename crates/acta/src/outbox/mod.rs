@@ -6,12 +6,26 @@
 mod quarantine;
 mod relay;
 mod round;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+#[cfg(any(
+    feature = "mysql-async",
+    feature = "rusqlite",
+    feature = "sqlx-mysql",
+    feature = "sqlx-sqlite",
+    feature = "sqlx-postgres",
+    feature = "tokio-postgres"
+))]
 mod stage;
 
-pub use acta_core::relay::{Quarantined, Row, Source, Standing, Which};
+pub use acta_core::relay::{Discarded, Quarantined, Row, Source, Standing, Which, Why};
 pub use acta_store::outbox::{Dialect, TableName, open};
 pub use quarantine::{Released, discard, requeue};
 pub use relay::Relay;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+#[cfg(any(
+    feature = "mysql-async",
+    feature = "rusqlite",
+    feature = "sqlx-mysql",
+    feature = "sqlx-sqlite",
+    feature = "sqlx-postgres",
+    feature = "tokio-postgres"
+))]
 pub use stage::Outbox;

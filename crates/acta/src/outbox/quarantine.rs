@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use acta_core::relay::{Quarantined, Source, delivery_key};
+use acta_core::relay::{Quarantined, Source, Why, delivery_key};
 use acta_core::store::{Deliver, Delivered, Deliveries};
 use acta_core::{Label, Namespace, Result};
 
@@ -23,9 +23,11 @@ pub async fn requeue(ledger: &Ledger, source: &dyn Source, rows: &[Quarantined])
     Ok(Released { arrived: source.discard(&arrived).await?, done: source.requeue(&open).await? })
 }
 
-/// Removes rows for good: their deliveries are closed first, so that no relay that has one in hand delivers it.
-pub async fn discard(ledger: &Ledger, source: &dyn Source, rows: &[Quarantined]) -> Result<Released> {
+/// Removes rows for good: their deliveries are closed first, so that no relay that has one in hand delivers it. They are kept among the
+/// discarded, with what is said of it.
+pub async fn discard(ledger: &Ledger, source: &dyn Source, rows: &[Quarantined], why: &Why) -> Result<Released> {
     let (closed, arrived) = parted(ledger, source, rows, Deliveries::Close).await?;
+    source.keep(&closed, why).await?;
     Ok(Released { arrived: source.discard(&arrived).await?, done: source.discard(&closed).await? })
 }
 

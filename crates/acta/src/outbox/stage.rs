@@ -21,13 +21,25 @@ impl Outbox {
     }
 
     /// Stages a job in the transaction that is open on this connection.
-    #[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+    #[cfg(any(
+        feature = "mysql-async",
+        feature = "sqlx-mysql",
+        feature = "sqlx-sqlite",
+        feature = "sqlx-postgres",
+        feature = "tokio-postgres"
+    ))]
     pub async fn stage_in<J: Job>(&self, connection: &mut impl acta_store::outbox::Stager, job: &J) -> Result<()> {
         connection.stage(&self.table, &staged([job])?).await
     }
 
     /// Stages jobs, one behind another, in the transaction that is open on this connection.
-    #[cfg(any(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "tokio-postgres"))]
+    #[cfg(any(
+        feature = "mysql-async",
+        feature = "sqlx-mysql",
+        feature = "sqlx-sqlite",
+        feature = "sqlx-postgres",
+        feature = "tokio-postgres"
+    ))]
     pub async fn stage_many_in<J: Job>(
         &self,
         connection: &mut impl acta_store::outbox::Stager,

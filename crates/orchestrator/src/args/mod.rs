@@ -17,7 +17,8 @@ pub(crate) use operators::{
     QueuesCommand, SkipArgs,
 };
 pub(crate) use outbox::{
-    DdlArgs, Kind, OutboxCommand, QuarantineArgs, QuarantineCommand, RelayArgs, ReleaseArgs, SourceArgs,
+    DdlArgs, DiscardArgs, Kind, OutboxCommand, QuarantineArgs, QuarantineCommand, QuarantineListArgs, RelayArgs,
+    ReleaseArgs, SourceArgs,
 };
 pub(crate) use worker::WorkerArgs;
 

@@ -4,6 +4,7 @@ use acta_core::Span;
 use clap::{Subcommand, ValueEnum};
 
 use super::QueueArgs;
+use super::operators::WhyArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutboxCommand {
@@ -21,23 +22,24 @@ pub(crate) enum OutboxCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum QuarantineCommand {
     /// List the rows in quarantine, and why they are there
-    List(QuarantineArgs),
+    List(QuarantineListArgs),
     /// Deliver rows after all: they go before what is not delivered yet
     Requeue(ReleaseArgs),
-    /// Remove rows for good
-    Discard(ReleaseArgs),
+    /// Remove rows for good; what they were, and why they went, is kept beside the outbox
+    Discard(DiscardArgs),
 }
 
 /// A kind of database.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Kind {
+    Mysql,
     Postgres,
     Sqlite,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct DdlArgs {
-    /// The database that the migration is for
+    /// The database that the migration is for; mysql is for MariaDB, too
     #[arg(long = "for", value_name = "DATABASE")]
     pub(crate) kind: Kind,
 
@@ -49,7 +51,7 @@ pub(crate) struct DdlArgs {
 /// Which outboxes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SourceArgs {
-    /// The database of an outbox, `postgres://…` or `sqlite:FILE`; several are several outboxes
+    /// The database of an outbox, `postgres://…`, `mysql://…` or `sqlite:FILE`; several are several outboxes
     #[arg(long = "source", value_name = "URL", required = true)]
     pub(crate) sources: Vec<String>,
 
@@ -75,7 +77,7 @@ pub(crate) struct RelayArgs {
 /// Which rows in quarantine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct QuarantineArgs {
-    /// The database of the outbox, `postgres://…` or `sqlite:FILE`
+    /// The database of the outbox, `postgres://…`, `mysql://…` or `sqlite:FILE`
     #[arg(long, value_name = "URL")]
     pub(crate) source: String,
 
@@ -97,6 +99,25 @@ pub(crate) struct QuarantineArgs {
     /// At most so many
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) limit: u16,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct QuarantineListArgs {
+    #[command(flatten)]
+    pub(crate) which: QuarantineArgs,
+
+    /// Those that were removed from there for good, and why
+    #[arg(long)]
+    pub(crate) discarded: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiscardArgs {
+    #[command(flatten)]
+    pub(crate) release: ReleaseArgs,
+
+    #[command(flatten)]
+    pub(crate) why: WhyArgs,
 }
 
 #[derive(Debug, clap::Args)]

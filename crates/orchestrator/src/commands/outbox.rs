@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use acta::Ledger;
-use acta::outbox::{self, Dialect, Quarantined, Relay, Source, Standing, TableName, Which};
+use acta::outbox::{self, Dialect, Discarded, Quarantined, Relay, Source, Standing, TableName, Which, Why};
 use acta_core::Timestamp;
 use anyhow::Result;
 use serde::Serialize;
 
 use crate::args::{
-    DdlArgs, Kind, OutboxCommand, QuarantineArgs, QuarantineCommand, RelayArgs, ReleaseArgs, SourceArgs,
+    DdlArgs, DiscardArgs, Kind, OutboxCommand, QuarantineArgs, QuarantineCommand, QuarantineListArgs, RelayArgs,
+    ReleaseArgs, SourceArgs,
 };
 use crate::exit::{Exit, Fault};
 use crate::printer::Printer;
@@ -22,13 +23,17 @@ pub(crate) async fn outbox(settings: &Settings, printer: &Printer, command: Outb
         OutboxCommand::Relay(args) => relay(settings, printer, &args).await,
         OutboxCommand::Status(args) => status(printer, &args).await,
         OutboxCommand::Quarantine(QuarantineCommand::List(args)) => list(printer, &args).await,
-        OutboxCommand::Quarantine(QuarantineCommand::Requeue(args)) => release(settings, printer, &args, true).await,
-        OutboxCommand::Quarantine(QuarantineCommand::Discard(args)) => release(settings, printer, &args, false).await,
+        OutboxCommand::Quarantine(QuarantineCommand::Requeue(args)) => release(settings, printer, &args, None).await,
+        OutboxCommand::Quarantine(QuarantineCommand::Discard(DiscardArgs { release: args, why })) => {
+            let why = Why { actor: why.actor.filter(|actor| !actor.is_empty()), reason: why.reason };
+            release(settings, printer, &args, Some(why)).await
+        }
     }
 }
 
 fn ddl(printer: &Printer, args: &DdlArgs) -> Result<Exit> {
     let dialect = match args.kind {
+        Kind::Mysql => Dialect::Mysql,
         Kind::Postgres => Dialect::Postgres,
         Kind::Sqlite => Dialect::Sqlite,
     };
@@ -149,64 +154,122 @@ struct Row<'r> {
     reason: Option<&'r str>,
 }
 
+fn which(args: &QuarantineArgs) -> Result<Which> {
+    let namespace = args.queue.namespace()?.map(|namespace| namespace.to_string());
+    Ok(Which { namespace, lane: args.lane.clone(), ids: args.ids.clone(), after: 0, limit: args.limit.into() })
+}
+
 async fn found(args: &QuarantineArgs) -> Result<(Arc<dyn Source>, Vec<Quarantined>)> {
     let source = outbox::open(&args.source, &TableName::new(&args.table)?)?;
-    let namespace = args.queue.namespace()?.map(|namespace| namespace.to_string());
-    let which = Which { namespace, lane: args.lane.clone(), ids: args.ids.clone(), after: 0, limit: args.limit.into() };
-    let rows = source.quarantined(&which).await?;
+    let rows = source.quarantined(&which(args)?).await?;
     Ok((source, rows))
+}
+
+impl<'r> Row<'r> {
+    fn of(Quarantined { row, staged_at, quarantined_at, fault }: &'r Quarantined) -> Self {
+        Self {
+            id: row.id,
+            message: &row.message,
+            namespace: &row.namespace,
+            name: row.name.as_deref(),
+            lane: row.lane.as_deref(),
+            payload: &row.payload,
+            refusals: row.refusals,
+            staged_at: *staged_at,
+            quarantined_at: *quarantined_at,
+            reason: fault.as_deref(),
+        }
+    }
+}
+
+/// A row that was discarded, for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Gone<'r> {
+    #[serde(flatten)]
+    row: Row<'r>,
+    discarded_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discarded_by: Option<&'r str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    discarded_because: Option<&'r str>,
+}
+
+fn or_none(text: Option<&str>) -> String {
+    text.unwrap_or("-").into()
 }
 
 fn print(printer: &Printer, rows: &[Quarantined]) -> Result<()> {
     if printer.is_json() {
-        for Quarantined { row, staged_at, quarantined_at, fault } in rows {
-            printer.json(&Row {
-                id: row.id,
-                message: &row.message,
-                namespace: &row.namespace,
-                name: row.name.as_deref(),
-                lane: row.lane.as_deref(),
-                payload: &row.payload,
-                refusals: row.refusals,
-                staged_at: *staged_at,
-                quarantined_at: *quarantined_at,
-                reason: fault.as_deref(),
-            })?;
-        }
-        return Ok(());
+        return rows.iter().try_for_each(|row| printer.json(&Row::of(row)));
     }
-    let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
     let row = |of: &Quarantined| {
         vec![
             of.row.id.to_string(),
             of.row.namespace.clone(),
-            or_none(&of.row.lane),
+            or_none(of.row.lane.as_deref()),
             of.staged_at.to_string(),
-            or_none(&of.fault),
+            or_none(of.fault.as_deref()),
         ]
     };
     printer.table(&["ROW", "QUEUE", "LANE", "STAGED", "REASON"], &rows.iter().map(row).collect::<Vec<_>>())
 }
 
-async fn list(printer: &Printer, args: &QuarantineArgs) -> Result<Exit> {
-    let (_, rows) = found(args).await?;
-    if rows.is_empty() {
-        printer.complain("nothing is in quarantine, of what was asked for");
-        return Ok(Exit::Done);
+fn print_discarded(printer: &Printer, rows: &[Discarded]) -> Result<()> {
+    if printer.is_json() {
+        return rows.iter().try_for_each(|Discarded { quarantined, discarded_at, why }| {
+            printer.json(&Gone {
+                row: Row::of(quarantined),
+                discarded_at: *discarded_at,
+                discarded_by: why.actor.as_deref(),
+                discarded_because: why.reason.as_deref(),
+            })
+        });
     }
-    print(printer, &rows)?;
-    if rows.len() >= usize::from(args.limit) {
-        printer.complain(&format!("these are the first {}; --limit shows more", args.limit));
+    let row = |Discarded { quarantined: of, discarded_at, why }: &Discarded| {
+        vec![
+            of.row.id.to_string(),
+            of.row.namespace.clone(),
+            or_none(of.row.lane.as_deref()),
+            or_none(of.fault.as_deref()),
+            discarded_at.to_string(),
+            or_none(why.actor.as_deref()),
+            or_none(why.reason.as_deref()),
+        ]
+    };
+    let headings = ["ROW", "QUEUE", "LANE", "REASON", "DISCARDED", "BY", "BECAUSE"];
+    printer.table(&headings, &rows.iter().map(row).collect::<Vec<_>>())
+}
+
+async fn list(printer: &Printer, args: &QuarantineListArgs) -> Result<Exit> {
+    let (count, none) = if args.discarded {
+        let source = outbox::open(&args.which.source, &TableName::new(&args.which.table)?)?;
+        let rows = source.discarded(&which(&args.which)?).await?;
+        if !rows.is_empty() {
+            print_discarded(printer, &rows)?;
+        }
+        (rows.len(), "nothing was discarded")
+    } else {
+        let (_, rows) = found(&args.which).await?;
+        if !rows.is_empty() {
+            print(printer, &rows)?;
+        }
+        (rows.len(), "nothing is in quarantine")
+    };
+    if count == 0 {
+        printer.complain(&format!("{none}, of what was asked for"));
+    } else if count >= usize::from(args.which.limit) {
+        printer.complain(&format!("these are the first {}; --limit shows more", args.which.limit));
     }
     Ok(Exit::Done)
 }
 
-async fn release(settings: &Settings, printer: &Printer, args: &ReleaseArgs, again: bool) -> Result<Exit> {
+async fn release(settings: &Settings, printer: &Printer, args: &ReleaseArgs, gone: Option<Why>) -> Result<Exit> {
     let (source, rows) = found(&args.which).await?;
     if rows.is_empty() {
         return Err(Fault::new(Exit::NotFound, "nothing is in quarantine, of what was asked for").into());
     }
-    let what = if again { "delivered again" } else { "removed for good" };
+    let what = if gone.is_none() { "delivered again" } else { "removed for good" };
     if args.dry_run || !args.yes {
         print(printer, &rows)?;
         let count = rows.len();
@@ -218,10 +281,9 @@ async fn release(settings: &Settings, printer: &Printer, args: &ReleaseArgs, aga
         return Err(fault.hint("say --yes to do it").into());
     }
     let ledger = Ledger::by_clock(settings.open_or_make().await?, Arc::clone(settings.clock()));
-    let released = if again {
-        outbox::requeue(&ledger, source.as_ref(), &rows).await?
-    } else {
-        outbox::discard(&ledger, source.as_ref(), &rows).await?
+    let released = match gone {
+        None => outbox::requeue(&ledger, source.as_ref(), &rows).await?,
+        Some(why) => outbox::discard(&ledger, source.as_ref(), &rows, &why).await?,
     };
     printer.complain(&format!("{} {what}", released.done));
     if released.arrived > 0 {

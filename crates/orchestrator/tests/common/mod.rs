@@ -42,6 +42,12 @@ impl Desk {
         Self { folder: tempfile::tempdir().unwrap(), provider, database }
     }
 
+    /// The same in a database of this PostgreSQL server.
+    pub(crate) fn on_server(url: &str) -> Self {
+        let database = Some(Database::new(url, None));
+        Self { folder: tempfile::tempdir().unwrap(), provider: "postgres", database }
+    }
+
     pub(crate) fn provider(&self) -> &str {
         self.provider
     }

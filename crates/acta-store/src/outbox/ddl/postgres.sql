@@ -31,3 +31,22 @@ CREATE TABLE {table}_source (
 );
 CREATE UNIQUE INDEX {name}_source_one ON {table}_source ((true));
 INSERT INTO {table}_source DEFAULT VALUES;
+-- What operators have removed from quarantine for good, who and why. The application may delete from it what it likes.
+CREATE TABLE {table}_discarded (
+    id             bigint NOT NULL,
+    message        text NOT NULL PRIMARY KEY,
+    namespace      text NOT NULL,
+    name           text,
+    payload        text NOT NULL,
+    lane           text,
+    dedup_key      text,
+    options        text,
+    refusals       integer NOT NULL,
+    first_taken_ms bigint NOT NULL,
+    staged_ms      bigint NOT NULL,
+    quarantined_ms bigint,
+    fault          text,
+    discarded_ms   bigint NOT NULL,
+    actor          text,
+    reason         text
+);

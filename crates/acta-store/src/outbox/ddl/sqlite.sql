@@ -31,3 +31,22 @@ CREATE TABLE {table}_source (
     id  TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) CHECK (length(id) BETWEEN 1 AND 64)
 );
 INSERT INTO {table}_source (one) VALUES (1);
+-- What operators have removed from quarantine for good, who and why. The application may delete from it what it likes.
+CREATE TABLE {table}_discarded (
+    id             INTEGER NOT NULL,
+    message        TEXT NOT NULL PRIMARY KEY,
+    namespace      TEXT NOT NULL,
+    name           TEXT,
+    payload        TEXT NOT NULL,
+    lane           TEXT,
+    dedup_key      TEXT,
+    options        TEXT,
+    refusals       INTEGER NOT NULL,
+    first_taken_ms INTEGER NOT NULL,
+    staged_ms      INTEGER NOT NULL,
+    quarantined_ms INTEGER,
+    fault          TEXT,
+    discarded_ms   INTEGER NOT NULL,
+    actor          TEXT,
+    reason         TEXT
+);

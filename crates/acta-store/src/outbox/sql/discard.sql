@@ -1,1 +1,1 @@
-DELETE FROM {table} WHERE id {in 1} AND status = 3
+{delete} WHERE id {in 1} AND status = 3

@@ -1,0 +1,310 @@
+//! An outbox in a MySQL or MariaDB database of the application's.
+//!
+//! Rows are found by plain looks, which lock nothing, and changed by their numbers, each time in one statement. A change of rows that
+//! nobody holds leaves alone what somebody else has locked: it is there at the next look.
+
+mod bound;
+mod session;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
+use acta_core::{Error, Result, Span, Timestamp};
+use async_trait::async_trait;
+
+use super::table::{Mysql, Statements};
+use super::{Chosen, Dialect, Rounds, SWEPT, TableName, UNPARKED, kept, parted};
+use bound::{MOST, Param, bound, many, one};
+use session::{Attempt, Connections, get};
+
+/// How many lines one statement asks for. Fewer are filled up with the last one, so that few statements are prepared.
+const LINES: [usize; 3] = [1, 8, 64];
+
+/// An outbox in a MySQL or MariaDB database.
+#[derive(Debug)]
+pub struct MysqlOutbox {
+    db: Connections,
+    statements: Statements,
+    /// In the words of MySQL.
+    mysql: Mysql,
+    rounds: Mutex<Rounds>,
+}
+
+impl MysqlOutbox {
+    /// The outbox in the database at `url`, to which nothing is connected yet.
+    pub fn new(url: &str, table: &TableName) -> Result<Self> {
+        let db = Connections::new(url, &format!("the outbox {}", table.as_str()))?;
+        let statements = Statements::new(Dialect::Mysql, table);
+        Ok(Self { db, statements, mysql: Mysql::new(Dialect::Mysql, table), rounds: Mutex::default() })
+    }
+
+    fn rounds(&self) -> MutexGuard<'_, Rounds> {
+        // Nobody panics while holding it.
+        self.rounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn all(&self, sql: &str, params: &[Param]) -> Result<Vec<mysql_async::Row>> {
+        self.db.attempts(|| self.all_once(sql, params)).await
+    }
+
+    async fn all_once(&self, sql: &str, params: &[Param]) -> Attempt<Vec<mysql_async::Row>> {
+        let mut session = self.db.get().await?;
+        let rows = session.run(sql, params).await?;
+        self.db.put(session);
+        Ok(rows)
+    }
+
+    /// A statement on the rows of these numbers, as many at once as may be; how many it changed.
+    async fn change(&self, sql: &str, ids: &[i64], params: impl Fn(&[i64]) -> Vec<Param> + Send + Sync) -> Result<u64> {
+        let mut changed = 0;
+        for ids in ids.chunks(MOST) {
+            let params = params(ids);
+            changed += self.db.attempts(|| self.change_once(sql, &params)).await?;
+        }
+        Ok(changed)
+    }
+
+    async fn change_once(&self, sql: &str, params: &[Param]) -> Attempt<u64> {
+        let mut session = self.db.get().await?;
+        session.run(sql, params).await?;
+        let changed = session.changed();
+        self.db.put(session);
+        Ok(changed)
+    }
+
+    /// A statement on the rows of these numbers alone.
+    async fn change_ids(&self, sql: &str, ids: &[i64]) -> Result<u64> {
+        self.change(sql, ids, |ids| vec![many(ids)]).await
+    }
+
+    /// Rows of these numbers, or of any, in their order.
+    async fn listed(&self, sql: &str, which: &Which) -> Result<Vec<mysql_async::Row>> {
+        let mut ids = which.ids.clone().unwrap_or_else(|| vec![0]);
+        ids.sort_unstable();
+        let mut found = Vec::new();
+        for some in ids.chunks(MOST) {
+            let params = [
+                one(which.after),
+                one(which.namespace.as_deref()),
+                one(which.lane.as_deref()),
+                one(which.ids.is_some()),
+                many(some),
+                one(which.limit),
+            ];
+            found.extend(self.all(sql, &params).await?);
+        }
+        Ok(found)
+    }
+
+    async fn numbers(&self, sql: &str, params: &[Param]) -> Result<Vec<i64>> {
+        self.read(&self.all(sql, params).await?, |row| get(row, 0))
+    }
+
+    fn read<T>(&self, rows: &[mysql_async::Row], of: impl FnMut(&mysql_async::Row) -> Attempt<T>) -> Result<Vec<T>> {
+        rows.iter().map(of).collect::<Attempt<_>>().map_err(|fault| self.db.unavailable(&fault))
+    }
+
+    async fn release(&self) -> Result<()> {
+        let due = self.numbers(&self.mysql.due, &[one(MOST)]).await?;
+        self.change_ids(&self.mysql.release, &due).await.map(|_| ())
+    }
+
+    async fn sweep(&self) -> Result<()> {
+        let (namespace, lane) = self.rounds().cursor.clone();
+        let found = self.all(&self.mysql.sweep, &[one(namespace), one(lane), one(SWEPT)]).await?;
+        let found = self.read(&found, |row| Ok((get(row, 0)?, get(row, 1)?, get::<Option<i64>>(row, 2)?)))?;
+        let is_full = found.len() >= usize::from(SWEPT);
+        let last = found.last().filter(|_| is_full).map(|(namespace, lane, _)| (namespace, lane));
+        self.rounds().cursor =
+            last.map(|(namespace, lane): (&String, &String)| (namespace.clone(), lane.clone())).unwrap_or_default();
+        self.unpark_heads(&found.iter().filter_map(|(.., head)| *head).collect::<Vec<_>>()).await
+    }
+
+    /// Of these parked rows those come that are the first of their lines now.
+    async fn unpark_heads(&self, ids: &[i64]) -> Result<()> {
+        for ids in ids.chunks(MOST) {
+            let heads = self.numbers(&self.mysql.heads, &[many(ids)]).await?;
+            self.change_ids(&self.mysql.unpark, &heads).await?;
+        }
+        Ok(())
+    }
+
+    async fn unpark(&self, rows: impl IntoIterator<Item = &Row> + Send) -> Result<()> {
+        let lines = super::lines(rows).into_iter();
+        let lines: Vec<(&str, &str)> =
+            lines.flat_map(|(namespace, lanes)| lanes.into_iter().map(move |lane| (namespace, lane))).collect();
+        if lines.is_empty() || self.all(&self.mysql.is_parked, &[]).await?.is_empty() {
+            return Ok(());
+        }
+        for lines in lines.chunks(LINES[LINES.len() - 1]) {
+            let parked = self.db.attempts(|| self.parked_once(lines)).await?;
+            self.change_ids(&self.mysql.unpark, &parked).await?;
+        }
+        Ok(())
+    }
+
+    /// The first parked rows of each of these lines.
+    async fn parked_once(&self, lines: &[(&str, &str)]) -> Attempt<Vec<i64>> {
+        let length = LINES.into_iter().find(|length| *length >= lines.len()).unwrap_or(lines.len());
+        let filled = lines.iter().chain(lines.last().into_iter().cycle()).take(length);
+        let (mut looks, mut values) = (Vec::new(), Vec::new());
+        for (namespace, lane) in filled {
+            let (look, of_it) = bound(&self.mysql.parked, &[one(*namespace), one(*lane), one(UNPARKED)]);
+            looks.push(look);
+            values.extend(of_it);
+        }
+        let mut session = self.db.get().await?;
+        let rows = session.run_as_it_is(looks.join(" UNION ALL "), values).await?;
+        self.db.put(session);
+        let mut ids = numbers(&rows)?;
+        ids.sort_unstable();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// Takes what is free of these rows; what it got, and the instant of the source's clock.
+    async fn hold(&self, token: &str, hold: Span, free: &[i64]) -> Result<(Vec<Row>, Timestamp)> {
+        self.change(&self.mysql.take, free, |ids| vec![one(token), one(hold.as_millis()), many(ids)]).await?;
+        let (mut got, mut now) = (Vec::new(), Timestamp::default());
+        for ids in free.chunks(MOST) {
+            let rows = self.all(&self.mysql.held, &[one(token), many(ids)]).await?;
+            for (row, instant) in self.read(&rows, |from| Ok((row(from)?, get(from, 10)?)))? {
+                got.push(row);
+                now = Timestamp::from_millis(instant);
+            }
+        }
+        Ok((got, now))
+    }
+}
+
+fn numbers(rows: &[mysql_async::Row]) -> Attempt<Vec<i64>> {
+    rows.iter().map(|row| get(row, 0)).collect()
+}
+
+fn row(from: &mysql_async::Row) -> Attempt<Row> {
+    Ok(Row {
+        id: get(from, 0)?,
+        message: get(from, 1)?,
+        namespace: get(from, 2)?,
+        name: get(from, 3)?,
+        payload: get(from, 4)?,
+        lane: get(from, 5)?,
+        dedup_key: get(from, 6)?,
+        options: get(from, 7)?,
+        refusals: get(from, 8)?,
+        first_taken_at: Timestamp::from_millis(get(from, 9)?),
+    })
+}
+
+fn chosen(from: &mysql_async::Row) -> Attempt<Chosen> {
+    let lane: Option<String> = get(from, 2)?;
+    let namespace = get(from, 1)?;
+    Ok(Chosen { id: get(from, 0)?, line: lane.map(|lane| (namespace, lane)), is_behind: get(from, 3)? })
+}
+
+#[async_trait]
+impl Source for MysqlOutbox {
+    async fn id(&self) -> Result<String> {
+        let rows = self.read(&self.all(&self.statements.source_id, &[]).await?, |row| get(row, 0))?;
+        let none = || Error::Unavailable { place: self.db.place().into(), why: "its table of sources is empty".into() };
+        rows.into_iter().next().ok_or_else(none)
+    }
+
+    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
+        let is_release_due = self.rounds().is_release_due();
+        if is_release_due {
+            self.release().await?;
+        }
+        let is_sweep_due = self.rounds().is_sweep_due();
+        if is_sweep_due {
+            self.sweep().await?;
+        }
+        let looked = self.all(&self.mysql.choose, &[one(most.min(MOST))]).await?;
+        if looked.is_empty() {
+            return Ok(Taken::default());
+        }
+        let chosen = self.read(&looked, chosen)?;
+        let (free, behind) = parted(&chosen);
+        let parked = self.change_ids(&self.mysql.park, &behind).await?;
+        // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
+        self.unpark_heads(&super::firsts(&chosen)).await?;
+        let (got, now) = self.hold(token, hold, &free).await?;
+        let (rows, given_back) = kept(&chosen, got);
+        self.give_back(token, &given_back).await?;
+        // What others have locked is nothing to look at again at once.
+        Ok(Taken { has_found: parked > 0 || !rows.is_empty(), rows, now })
+    }
+
+    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
+        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        self.change(&self.statements.remove, &ids, |ids| vec![one(token), many(ids)]).await?;
+        self.unpark(rows.iter().copied()).await
+    }
+
+    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
+        self.change(&self.statements.give_back, ids, |ids| vec![one(token), many(ids)]).await.map(|_| ())
+    }
+
+    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
+        // Those behind it first: while it is held, nobody takes them.
+        self.change(&self.statements.park_behind, behind, |ids| vec![one(token), many(ids)]).await?;
+        let params = [one(token), one(row.id), one(delay.as_millis()), one(fault)];
+        self.all(&self.statements.defer, &params).await.map(|_| ())
+    }
+
+    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
+        self.all(&self.statements.quarantine, &[one(token), one(row.id), one(reason.to_string())]).await?;
+        self.unpark([row]).await
+    }
+
+    async fn standing(&self) -> Result<Standing> {
+        let now = self.numbers(&self.statements.now, &[]).await?.first().copied().unwrap_or_default();
+        let mut standing = Standing { now: Timestamp::from_millis(now), ..Standing::default() };
+        let rows = self.all(&self.statements.standing, &[]).await?;
+        for (status, count, oldest) in self.read(&rows, |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))? {
+            super::tell(&mut standing, status, count, oldest);
+        }
+        Ok(standing)
+    }
+
+    async fn quarantined(&self, which: &Which) -> Result<Vec<Quarantined>> {
+        let mut found = self.read(&self.listed(&self.statements.quarantined, which).await?, quarantined)?;
+        found.truncate(which.limit);
+        Ok(found)
+    }
+
+    async fn requeue(&self, ids: &[i64]) -> Result<u64> {
+        self.change_ids(&self.statements.requeue, ids).await
+    }
+
+    async fn discard(&self, ids: &[i64]) -> Result<u64> {
+        self.change_ids(&self.statements.discard, ids).await
+    }
+
+    async fn keep(&self, ids: &[i64], why: &Why) -> Result<()> {
+        let said = |ids: &[i64]| vec![many(ids), one(why.actor.as_deref()), one(why.reason.as_deref())];
+        self.change(&self.statements.keep, ids, said).await.map(|_| ())
+    }
+
+    async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>> {
+        let of = |from: &mysql_async::Row| {
+            Ok(Discarded {
+                quarantined: quarantined(from)?,
+                discarded_at: Timestamp::from_millis(get(from, 13)?),
+                why: Why { actor: get(from, 14)?, reason: get(from, 15)? },
+            })
+        };
+        let mut found = self.read(&self.listed(&self.statements.discarded, which).await?, of)?;
+        found.truncate(which.limit);
+        Ok(found)
+    }
+}
+
+fn quarantined(from: &mysql_async::Row) -> Attempt<Quarantined> {
+    Ok(Quarantined {
+        row: row(from)?,
+        staged_at: Timestamp::from_millis(get(from, 10)?),
+        quarantined_at: get::<Option<i64>>(from, 11)?.map(Timestamp::from_millis),
+        fault: get(from, 12)?,
+    })
+}

@@ -1,0 +1,109 @@
+//! What an outbox in MariaDB costs its server, and how it is reached.
+
+use std::sync::Arc;
+
+use acta_core::Span;
+use acta_core::relay::{Row, Source, Taken};
+use acta_store::outbox::{Dialect, TableName, open};
+use acta_testkit::mariadb::{Database, Server, sql};
+
+const HOLD: Span = Span::of(std::time::Duration::from_secs(30));
+
+fn shop(server: &Server) -> (Database, Arc<dyn Source>) {
+    let shop = Database::new(&server.url("mysql"));
+    sql(&shop.url(), &Dialect::Mysql.ddl(&TableName::default())).unwrap();
+    let source = open(&shop.url(), &TableName::default()).unwrap();
+    (shop, source)
+}
+
+/// How many rows and entries of indexes the server has looked at so far.
+fn looks(shop: &Database) -> u64 {
+    let all = "SELECT CAST(sum(variable_value) AS CHAR) FROM information_schema.global_status WHERE variable_name LIKE 'HANDLER_READ%'";
+    let told = sql(&shop.url(), all).unwrap().remove(0);
+    told.split('.').next().unwrap().parse().unwrap()
+}
+
+/// Rows that can't go cost those that can next to nothing, however many they are.
+#[tokio::test]
+async fn rows_that_stay_are_not_looked_at() {
+    let server = Server::start(&[]);
+    let (shop, source) = shop(&server);
+    let many = |columns: &str, values: &str, count: u32| {
+        format!(
+            "INSERT INTO acta_outbox (namespace, payload, {columns}) SELECT 'plain', '1', {values} FROM seq_1_to_{count};"
+        )
+    };
+    let script = [
+        // A head that waits for its next try, and a long line behind it; and rows in quarantine, in as many lanes.
+        many("lane, status, until_ms", "'stuck', 4, 99999999999999", 1),
+        many("lane, status", "'stuck', 2", 60_000),
+        many("lane, status, quarantined_ms", "concat('lane ', seq % 20000), 3, 1", 60_000),
+        many("lane", "concat('lane ', seq % 40)", 200),
+        many("lane", "'stuck'", 1),
+        "ANALYZE TABLE acta_outbox".into(),
+    ];
+    sql(&shop.url(), &script.concat()).unwrap();
+    // It finds its lanes to sweep, too.
+    let before = looks(&shop);
+    let Taken { rows, .. } = source.take("token", 100, HOLD).await.unwrap();
+    let rows: Vec<&Row> = rows.iter().collect();
+    assert_eq!(rows.len(), 100);
+    source.remove("token", &rows).await.unwrap();
+    let used = looks(&shop) - before;
+    assert!(used < 6_000, "a look at {used} rows for 100");
+    // The rest, with the last of the long line.
+    let before = looks(&shop);
+    let taken = source.take("token", 900, HOLD).await.unwrap();
+    assert_eq!(taken.rows.len(), 100);
+    source.give_back("token", &taken.rows.iter().map(|row| row.id).collect::<Vec<_>>()).await.unwrap();
+    let used = looks(&shop) - before;
+    assert!(used < 4_000, "a look at {used} rows for 100");
+    let parked = sql(&shop.url(), "SELECT count(*) FROM acta_outbox WHERE status = 2").unwrap();
+    assert_eq!(parked, ["60001"]);
+}
+
+/// Each row has a message of its own, also where several are staged by one statement.
+#[tokio::test]
+async fn no_two_rows_have_the_same_message() {
+    let shop = Database::new(Server::shared_url());
+    sql(&shop.url(), &Dialect::Mysql.ddl(&TableName::new("our_outbox").unwrap())).unwrap();
+    sql(
+        &shop.url(),
+        "INSERT INTO our_outbox (namespace, payload, lane) VALUES ('q', '1', 'a'), ('q', '1', 'A'), ('q', '1', 'a')",
+    )
+    .unwrap();
+    let count =
+        |what: &str| sql(&shop.url(), &format!("SELECT count(*) FROM our_outbox WHERE {what}")).unwrap().remove(0);
+    assert_eq!(sql(&shop.url(), "SELECT count(DISTINCT message) FROM our_outbox").unwrap(), ["3"]);
+    assert_eq!((count("lane = 'a'"), count("lane = 'A'")), ("2".into(), "1".into()), "case counts");
+    for wrong in ["namespace = ''", "lane = ''", "status = 5", "status = 1", "until_ms = 1", "token = 'x'"] {
+        assert!(sql(&shop.url(), &format!("UPDATE our_outbox SET {wrong}")).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_is_encrypted_where_the_address_says_so() {
+    let signed = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let settings = ["ssl-cert={folder}/server.crt", "ssl-key={folder}/server.key"];
+    let files = [("server.crt", &*signed.cert.pem()), ("server.key", &*signed.signing_key.serialize_pem())];
+    let server = Server::start_beside(&settings, &files);
+    let (shop, _) = shop(&server);
+    sql(&shop.url(), "CREATE USER shop@'%' IDENTIFIED BY 'secret' REQUIRE SSL; GRANT ALL ON *.* TO shop@'%'").unwrap();
+    let address = shop.url().replace("mysql://root@127.0.0.1", "mariadb://shop:secret@localhost");
+    let id = async |options: &str| open(&format!("{address}{options}"), &TableName::default()).unwrap().id().await;
+    assert_eq!(id("?require_ssl=true&verify_ca=false").await.unwrap().len(), 36);
+    let unknown = id("?require_ssl=true").await.unwrap_err().to_string();
+    assert!(unknown.contains("ertificate") && !unknown.contains("secret"), "{unknown}");
+    let plain = id("").await.unwrap_err().to_string();
+    assert!(plain.contains("Access denied") && !plain.contains("secret"), "{plain}");
+}
+
+#[test]
+fn what_is_no_address_is_told_without_its_password() {
+    for address in
+        ["mysql://shop:secret@host", "mysql://shop:secret@host:port/db", "mariadb://shop:secret@h/db?colour=1"]
+    {
+        let told = open(address, &TableName::default()).unwrap_err().to_string();
+        assert!(!told.contains("secret"), "{told}");
+    }
+}
