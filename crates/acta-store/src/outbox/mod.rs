@@ -12,10 +12,10 @@ mod sqlite;
 mod stage;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use acta_core::relay::{Row, Source};
+use acta_core::relay::{MOST_TAKEN, Row, Source};
 use acta_core::{Error, Result};
 
 #[cfg(feature = "mysql")]
@@ -29,8 +29,8 @@ pub use stage::stage_blocking;
 pub use stage::{Sealed, Stager};
 pub use table::{Dialect, TableName};
 
-/// How many rows of a line come when what was before them is gone.
-const UNPARKED: i64 = 1_000;
+/// How many lapsed and deferred rows are let go at once.
+const RELEASED: i64 = 5_000;
 /// How often lapsed and deferred rows are looked for, and how often lines whose first row was deleted by hand.
 const RELEASE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
@@ -61,6 +61,8 @@ struct Rounds {
     swept: Option<tokio::time::Instant>,
     /// The line at which the last sweep ended.
     cursor: (String, String),
+    /// All lines were swept once.
+    was_around: bool,
 }
 
 impl Rounds {
@@ -68,8 +70,16 @@ impl Rounds {
         is_due(&mut self.released, RELEASE_EVERY)
     }
 
+    /// At first one sweep follows upon the other, until all lines have been looked at.
     fn is_sweep_due(&mut self) -> bool {
-        is_due(&mut self.swept, SWEEP_EVERY)
+        is_due(&mut self.swept, SWEEP_EVERY) || !self.was_around
+    }
+
+    /// So many lines were swept, the last of which is this one.
+    fn has_swept(&mut self, count: usize, last: Option<(String, String)>) {
+        let last = last.filter(|_| count >= usize::from(SWEPT));
+        self.was_around |= last.is_none();
+        self.cursor = last.unwrap_or_default();
     }
 }
 
@@ -91,15 +101,9 @@ struct Chosen {
 }
 
 /// The lines of these rows, each once.
-fn lines<'r>(rows: impl IntoIterator<Item = &'r Row>) -> BTreeMap<&'r str, Vec<&'r str>> {
-    let mut lines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (namespace, lane) in rows.into_iter().filter_map(Row::line) {
-        let of_it = lines.entry(namespace).or_default();
-        if !of_it.contains(&lane) {
-            of_it.push(lane);
-        }
-    }
-    lines
+fn lines<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Vec<(&'r str, &'r str)> {
+    let lines: BTreeSet<_> = rows.into_iter().filter_map(Row::line).collect();
+    lines.into_iter().collect()
 }
 
 /// What of the chosen rows is to be taken, and what is to be parked.
@@ -108,12 +112,17 @@ fn parted(chosen: &[Chosen]) -> (Vec<i64>, Vec<i64>) {
     (free.into_iter().map(|row| row.id).collect(), behind.into_iter().map(|row| row.id).collect())
 }
 
-/// Of the rows that stand behind another, the first of each line: no other can be the first one of all.
+/// The lines of the chosen rows that stand behind others.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-fn firsts(chosen: &[Chosen]) -> Vec<i64> {
-    let mut seen = std::collections::BTreeSet::new();
-    let behind = chosen.iter().filter(|row| row.is_behind);
-    behind.filter(|row| row.line.as_ref().is_some_and(|line| seen.insert(line))).map(|row| row.id).collect()
+fn lines_behind(chosen: &[Chosen]) -> Vec<(&str, &str)> {
+    let behind = chosen.iter().filter(|row| row.is_behind).filter_map(|row| row.line.as_ref());
+    let lines: BTreeSet<_> = behind.map(|(namespace, lane)| (namespace.as_str(), lane.as_str())).collect();
+    lines.into_iter().collect()
+}
+
+/// How many rows of each line come when what was before them is gone: together no more than one look can take.
+fn coming(lines: usize) -> i64 {
+    i64::try_from((MOST_TAKEN / lines.max(1)).max(1)).unwrap_or(1)
 }
 
 /// The runs among the rows that were got, in their order, and what is to be given back.

@@ -6,8 +6,8 @@ use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Ta
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
-use super::table::Statements;
-use super::{Chosen, Dialect, Rounds, SWEPT, TableName, UNPARKED, kept, parted};
+use super::table::{Postgres, Statements};
+use super::{Chosen, Dialect, RELEASED, Rounds, SWEPT, TableName, coming, kept, parted};
 use crate::postgres::client::{Connections, Param, get, params};
 
 /// How many connections a relay needs: one that takes while another one removes.
@@ -18,6 +18,8 @@ pub struct PostgresOutbox {
     db: Connections,
     place: String,
     statements: Statements,
+    /// In the words of PostgreSQL.
+    own: Postgres,
     rounds: Mutex<Rounds>,
 }
 
@@ -27,7 +29,8 @@ impl PostgresOutbox {
         let db = Connections::new(&url.parse()?, CONNECTIONS)?;
         let place = format!("the outbox {} in {}", table.as_str(), db.place());
         let statements = Statements::new(Dialect::Postgres, table);
-        Ok(Self { db, place, statements, rounds: Mutex::default() })
+        let own = Postgres::new(Dialect::Postgres, table);
+        Ok(Self { db, place, statements, own, rounds: Mutex::default() })
     }
 
     fn rounds(&self) -> MutexGuard<'_, Rounds> {
@@ -73,38 +76,48 @@ impl PostgresOutbox {
         rows.first().map_or(Ok(0), |row| get(row, 0)).map(Timestamp::from_millis)
     }
 
-    async fn sweep(&self) -> Result<()> {
+    async fn ids(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<i64>> {
+        self.all(sql, params).await?.iter().map(|row| get(row, 0)).collect()
+    }
+
+    async fn release(&self) -> Result<()> {
+        let due = self.ids(&self.statements.due, params![RELEASED => INT8]).await?;
+        if !due.is_empty() {
+            self.all(&self.statements.release, params![due => INT8_ARRAY]).await?;
+        }
+        Ok(())
+    }
+
+    /// Finds lines that were left behind, and lets them go on; whether there are more lines to be looked at, or some have come.
+    async fn sweep(&self) -> Result<bool> {
         let (namespace, lane) = self.rounds().cursor.clone();
-        let found = self
-            .all(&self.statements.sweep, params![namespace => TEXT, lane => TEXT, i64::from(SWEPT) => INT8])
-            .await?;
-        let is_full = found.len() >= usize::from(SWEPT);
-        let last = found.last().filter(|_| is_full);
-        let cursor = last.map(|row| Ok::<_, Error>((get(row, 0)?, get(row, 1)?))).transpose()?.unwrap_or_default();
-        self.rounds().cursor = cursor;
-        let heads = found.iter().map(|row| get(row, 2)).collect::<Result<Vec<Option<i64>>>>()?;
-        self.unpark_heads(&heads.into_iter().flatten().collect::<Vec<_>>()).await
+        let params = params![namespace => TEXT, lane => TEXT, i64::from(SWEPT) => INT8];
+        let found = self.all(&self.statements.sweep, params).await?;
+        let last = found.last().map(|row| Ok::<_, Error>((get(row, 0)?, get(row, 1)?))).transpose()?;
+        let parked = found.iter().map(|row| get(row, 2)).collect::<Result<Vec<Option<i64>>>>()?;
+        let parked: Vec<i64> = parked.into_iter().flatten().collect();
+        self.unpark(&parked).await?;
+        let mut rounds = self.rounds();
+        rounds.has_swept(found.len(), last);
+        Ok(!parked.is_empty() || !rounds.was_around)
     }
 
-    /// Of these parked rows those come that are the first of their lines now.
-    async fn unpark_heads(&self, ids: &[i64]) -> Result<()> {
+    async fn unpark(&self, ids: &[i64]) -> Result<()> {
         if !ids.is_empty() {
-            self.all(&self.statements.unpark_heads, params![ids => INT8_ARRAY]).await?;
+            self.all(&self.statements.unpark, params![ids => INT8_ARRAY]).await?;
         }
         Ok(())
     }
 
-    async fn unpark(&self, rows: impl IntoIterator<Item = &Row> + Send) -> Result<()> {
-        let (mut namespaces, mut lanes) = (Vec::new(), Vec::new());
-        for (namespace, of_it) in super::lines(rows) {
-            namespaces.extend(std::iter::repeat_n(namespace.to_owned(), of_it.len()));
-            lanes.extend(of_it.into_iter().map(str::to_owned));
+    /// So many rows of each of these lines come, if its first held one is parked.
+    async fn let_on(&self, lines: &[(&str, &str)], most: i64) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
         }
-        if !lanes.is_empty() {
-            let params = params![namespaces => TEXT_ARRAY, lanes => TEXT_ARRAY, UNPARKED => INT8];
-            self.all(&self.statements.unpark_lines, params).await?;
-        }
-        Ok(())
+        let (queues, names): (Vec<&str>, Vec<&str>) = lines.iter().copied().unzip();
+        let params = params![queues => TEXT_ARRAY, names => TEXT_ARRAY, most => INT8];
+        let parked = self.ids(&self.own.parked, params).await?;
+        self.unpark(&parked).await
     }
 }
 
@@ -134,14 +147,12 @@ impl Source for PostgresOutbox {
     async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
         let is_release_due = self.rounds().is_release_due();
         if is_release_due {
-            self.all(&self.statements.release, &[]).await?;
+            self.release().await?;
         }
         let is_sweep_due = self.rounds().is_sweep_due();
-        if is_sweep_due {
-            self.sweep().await?;
-        }
+        let has_swept = is_sweep_due && self.sweep().await?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let looked = self.all(&self.statements.choose, params![most => INT8]).await?;
+        let looked = self.all(&self.own.choose, params![most => INT8]).await?;
         let mut chosen = Vec::with_capacity(looked.len());
         for row in &looked {
             let lane: Option<String> = get(row, 2)?;
@@ -149,26 +160,31 @@ impl Source for PostgresOutbox {
             chosen.push(Chosen { id: get(row, 0)?, line: lane.map(|lane| (namespace, lane)), is_behind: get(row, 3)? });
         }
         let (free, behind) = parted(&chosen);
+        let mut has_found = has_swept;
         if !behind.is_empty() {
-            self.all(&self.statements.park, params![behind => INT8_ARRAY]).await?;
+            has_found |= self.count(&self.statements.park, params![behind => INT8_ARRAY]).await? > 0;
             // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
-            self.unpark_heads(&super::firsts(&chosen)).await?;
+            self.let_on(&super::lines_behind(&chosen), 1).await?;
         }
         if free.is_empty() {
-            return Ok(Taken { has_found: !chosen.is_empty(), ..Taken::default() });
+            return Ok(Taken { has_found, ..Taken::default() });
         }
         let hold_ms = hold.as_millis();
         let params = params![token => TEXT, hold_ms => INT8, free => INT8_ARRAY];
         let got = self.all(&self.statements.take, params).await?.iter().map(row).collect::<Result<Vec<Row>>>()?;
         let (rows, given_back) = kept(&chosen, got);
         self.give_back(token, &given_back).await?;
-        Ok(Taken { rows, now: self.now().await?, has_found: true })
+        // What others have locked is nothing to look at again at once.
+        has_found |= !rows.is_empty();
+        Ok(Taken { rows, now: self.now().await?, has_found })
     }
 
     async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         self.all(&self.statements.remove, params![token => TEXT, ids => INT8_ARRAY]).await?;
-        self.unpark(rows.iter().copied()).await
+        // Two steps, so that whoever parks a row in between looks again behind it.
+        let lines = super::lines(rows.iter().copied());
+        self.let_on(&lines, coming(lines.len())).await
     }
 
     async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
@@ -183,14 +199,14 @@ impl Source for PostgresOutbox {
         if !behind.is_empty() {
             self.all(&self.statements.park_behind, params![token => TEXT, behind => INT8_ARRAY]).await?;
         }
-        let params = params![token => TEXT, row.id => INT8, delay.as_millis() => INT8, fault => TEXT];
+        let params = params![token => TEXT, vec![row.id] => INT8_ARRAY, delay.as_millis() => INT8, fault => TEXT];
         self.all(&self.statements.defer, params).await.map(|_| ())
     }
 
     async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
-        let params = params![token => TEXT, row.id => INT8, reason.to_string() => TEXT];
+        let params = params![token => TEXT, vec![row.id] => INT8_ARRAY, reason.to_string() => TEXT];
         self.all(&self.statements.quarantine, params).await?;
-        self.unpark([row]).await
+        self.let_on(&super::lines([row]), coming(1)).await
     }
 
     async fn standing(&self) -> Result<Standing> {

@@ -86,6 +86,8 @@ impl Dialect {
         }
     }
 
+    /// A statement in this database's words. `{in 1}` is one of a list of numbers; `{free 1}` says so of a row which is to be changed,
+    /// and in PostgreSQL leaves alone what somebody else has locked.
     fn statement(self, table: &TableName, text: &str) -> String {
         let mut filled = text.replace("{now}", self.now());
         filled = filled.replace("{by id}", self.by_id()).replace("{delete}", self.delete());
@@ -97,6 +99,13 @@ impl Dialect {
                 Self::Sqlite => format!("IN (SELECT value FROM json_each(${number}))"),
             };
             filled = filled.replace(&format!("{{in {number}}}"), &given);
+            let free = match self {
+                Self::Postgres => format!(
+                    "id = ANY (ARRAY(SELECT f.id FROM {{table}} f WHERE f.id {given} ORDER BY f.id FOR UPDATE SKIP LOCKED))"
+                ),
+                Self::Mysql | Self::Sqlite => format!("id {given}"),
+            };
+            filled = filled.replace(&format!("{{free {number}}}"), &free);
         }
         match self {
             Self::Mysql | Self::Postgres => table.fill(&filled),
@@ -126,7 +135,7 @@ macro_rules! statements {
     ($(#[$about:meta])* $type:ident in $folder:literal: $($name:ident),* $(,)?) => {
         $(#[$about])*
         #[derive(Debug)]
-        #[allow(dead_code, reason = "SQLite lets lines go on one by one, PostgreSQL all at once")]
+        #[allow(dead_code, reason = "one database needs other words than another for some")]
         pub(super) struct $type {
             $(pub(super) $name: String,)*
         }
@@ -144,8 +153,20 @@ macro_rules! statements {
 statements! {
     /// The statements on one table.
     Statements in "sql/":
-    source_id, now, release, choose, park, unpark_heads, take, give_back, park_behind, remove, unpark, unpark_lines, defer, quarantine, standing,
-    quarantined, requeue, keep, discard, discarded, sweep,
+    source_id, now, due, release, park, unpark, take, give_back, park_behind, remove, defer, quarantine, standing, quarantined, requeue,
+    keep, discard, discarded, sweep,
+}
+
+#[cfg(feature = "postgres")]
+statements! {
+    /// Those that PostgreSQL needs its own words for.
+    Postgres in "sql/postgres/": choose, parked,
+}
+
+#[cfg(feature = "sqlite")]
+statements! {
+    /// Those that SQLite needs its own words for.
+    Sqlite in "sql/sqlite/": choose, parked,
 }
 
 #[cfg(feature = "mysql")]
@@ -176,7 +197,11 @@ mod tests {
             let all = format!("{:?}{}", Statements::new(dialect, &table), dialect.ddl(&table));
             #[cfg(feature = "mysql")]
             let all = format!("{all}{:?}", Mysql::new(dialect, &table));
-            for placeholder in ["{in ", "{table}", "{now}", "{name}", "{by id}", "{delete}"] {
+            #[cfg(feature = "postgres")]
+            let all = format!("{all}{:?}", Postgres::new(dialect, &table));
+            #[cfg(feature = "sqlite")]
+            let all = format!("{all}{:?}", Sqlite::new(dialect, &table));
+            for placeholder in ["{in ", "{free ", "{table}", "{now}", "{name}", "{by id}", "{delete}"] {
                 assert!(!all.contains(placeholder), "{placeholder}: {all}");
             }
         }

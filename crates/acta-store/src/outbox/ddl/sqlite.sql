@@ -23,8 +23,10 @@ CREATE TABLE {table} (
     CHECK ((status IN (1, 4)) = (until_ms IS NOT NULL)),
     CHECK ((status = 1) = (token IS NOT NULL))
 );
-CREATE INDEX {name}_status ON {table} (status, id);
-CREATE INDEX {name}_lane ON {table} (namespace, lane, status, id) WHERE lane IS NOT NULL;
+CREATE INDEX {name}_pending ON {table} (id) WHERE status = 0;
+CREATE INDEX {name}_held ON {table} (namespace, lane, id) WHERE status IN (1, 2, 4) AND lane IS NOT NULL;
+CREATE INDEX {name}_due ON {table} (until_ms) WHERE until_ms IS NOT NULL;
+CREATE INDEX {name}_quarantined ON {table} (id) WHERE status = 3;
 -- Which outbox this is: the ledger knows its deliveries by it. A copy of the table that lives on by itself needs another.
 CREATE TABLE {table}_source (
     one INTEGER PRIMARY KEY CHECK (one = 1),

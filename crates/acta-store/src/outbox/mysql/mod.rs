@@ -13,7 +13,7 @@ use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
 use super::table::{Mysql, Statements};
-use super::{Chosen, Dialect, Rounds, SWEPT, TableName, UNPARKED, kept, parted};
+use super::{Chosen, Dialect, Rounds, SWEPT, TableName, coming, kept, parted};
 use bound::{MOST, Param, bound, many, one};
 use session::{Attempt, Connections, get};
 
@@ -109,47 +109,56 @@ impl MysqlOutbox {
         self.change_ids(&self.mysql.release, &due).await.map(|_| ())
     }
 
-    async fn sweep(&self) -> Result<()> {
+    /// Finds lines that were left behind, and lets them go on; whether there are more lines to be looked at, or some have come.
+    async fn sweep(&self) -> Result<bool> {
         let (namespace, lane) = self.rounds().cursor.clone();
         let found = self.all(&self.mysql.sweep, &[one(namespace), one(lane), one(SWEPT)]).await?;
-        let found = self.read(&found, |row| Ok((get(row, 0)?, get(row, 1)?, get::<Option<i64>>(row, 2)?)))?;
-        let is_full = found.len() >= usize::from(SWEPT);
-        let last = found.last().filter(|_| is_full).map(|(namespace, lane, _)| (namespace, lane));
-        self.rounds().cursor =
-            last.map(|(namespace, lane): (&String, &String)| (namespace.clone(), lane.clone())).unwrap_or_default();
-        self.unpark_heads(&found.iter().filter_map(|(.., head)| *head).collect::<Vec<_>>()).await
+        let found: Vec<(String, String, Option<i64>)> =
+            self.read(&found, |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))?;
+        let last = found.last().map(|(namespace, lane, _)| (namespace.clone(), lane.clone()));
+        let count = found.len();
+        let parked: Vec<i64> = found.into_iter().filter_map(|(.., parked)| parked).collect();
+        let come = self.unpark_heads(&parked).await?;
+        let mut rounds = self.rounds();
+        rounds.has_swept(count, last);
+        Ok(come > 0 || !rounds.was_around)
     }
 
     /// Of these parked rows those come that are the first of their lines now.
-    async fn unpark_heads(&self, ids: &[i64]) -> Result<()> {
+    async fn unpark_heads(&self, ids: &[i64]) -> Result<u64> {
+        let mut come = 0;
         for ids in ids.chunks(MOST) {
             let heads = self.numbers(&self.mysql.heads, &[many(ids)]).await?;
-            self.change_ids(&self.mysql.unpark, &heads).await?;
+            come += self.change_ids(&self.mysql.unpark, &heads).await?;
         }
-        Ok(())
+        Ok(come)
     }
 
-    async fn unpark(&self, rows: impl IntoIterator<Item = &Row> + Send) -> Result<()> {
-        let lines = super::lines(rows).into_iter();
-        let lines: Vec<(&str, &str)> =
-            lines.flat_map(|(namespace, lanes)| lanes.into_iter().map(move |lane| (namespace, lane))).collect();
+    /// So many parked rows of each of these lines.
+    async fn parked(&self, lines: &[(&str, &str)], most: i64) -> Result<Vec<i64>> {
+        let mut parked = Vec::new();
+        for lines in lines.chunks(LINES[LINES.len() - 1]) {
+            parked.extend(self.db.attempts(|| self.parked_once(lines, most)).await?);
+        }
+        Ok(parked)
+    }
+
+    /// So many rows of each of these lines come.
+    async fn let_on(&self, lines: &[(&str, &str)], most: i64) -> Result<()> {
         if lines.is_empty() || self.all(&self.mysql.is_parked, &[]).await?.is_empty() {
             return Ok(());
         }
-        for lines in lines.chunks(LINES[LINES.len() - 1]) {
-            let parked = self.db.attempts(|| self.parked_once(lines)).await?;
-            self.change_ids(&self.mysql.unpark, &parked).await?;
-        }
-        Ok(())
+        let parked = self.parked(lines, most).await?;
+        self.change_ids(&self.mysql.unpark, &parked).await.map(|_| ())
     }
 
     /// The first parked rows of each of these lines.
-    async fn parked_once(&self, lines: &[(&str, &str)]) -> Attempt<Vec<i64>> {
+    async fn parked_once(&self, lines: &[(&str, &str)], most: i64) -> Attempt<Vec<i64>> {
         let length = LINES.into_iter().find(|length| *length >= lines.len()).unwrap_or(lines.len());
         let filled = lines.iter().chain(lines.last().into_iter().cycle()).take(length);
         let (mut looks, mut values) = (Vec::new(), Vec::new());
         for (namespace, lane) in filled {
-            let (look, of_it) = bound(&self.mysql.parked, &[one(*namespace), one(*lane), one(UNPARKED)]);
+            let (look, of_it) = bound(&self.mysql.parked, &[one(*namespace), one(*lane), one(most)]);
             looks.push(look);
             values.extend(of_it);
         }
@@ -216,29 +225,29 @@ impl Source for MysqlOutbox {
             self.release().await?;
         }
         let is_sweep_due = self.rounds().is_sweep_due();
-        if is_sweep_due {
-            self.sweep().await?;
-        }
+        let has_swept = is_sweep_due && self.sweep().await?;
         let looked = self.all(&self.mysql.choose, &[one(most.min(MOST))]).await?;
         if looked.is_empty() {
-            return Ok(Taken::default());
+            return Ok(Taken { has_found: has_swept, ..Taken::default() });
         }
         let chosen = self.read(&looked, chosen)?;
         let (free, behind) = parted(&chosen);
         let parked = self.change_ids(&self.mysql.park, &behind).await?;
         // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
-        self.unpark_heads(&super::firsts(&chosen)).await?;
+        let first = self.parked(&super::lines_behind(&chosen), 1).await?;
+        self.unpark_heads(&first).await?;
         let (got, now) = self.hold(token, hold, &free).await?;
         let (rows, given_back) = kept(&chosen, got);
         self.give_back(token, &given_back).await?;
         // What others have locked is nothing to look at again at once.
-        Ok(Taken { has_found: parked > 0 || !rows.is_empty(), rows, now })
+        Ok(Taken { has_found: has_swept || parked > 0 || !rows.is_empty(), rows, now })
     }
 
     async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
         let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
         self.change(&self.statements.remove, &ids, |ids| vec![one(token), many(ids)]).await?;
-        self.unpark(rows.iter().copied()).await
+        let lines = super::lines(rows.iter().copied());
+        self.let_on(&lines, coming(lines.len())).await
     }
 
     async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
@@ -248,13 +257,13 @@ impl Source for MysqlOutbox {
     async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
         // Those behind it first: while it is held, nobody takes them.
         self.change(&self.statements.park_behind, behind, |ids| vec![one(token), many(ids)]).await?;
-        let params = [one(token), one(row.id), one(delay.as_millis()), one(fault)];
+        let params = [one(token), many(&[row.id]), one(delay.as_millis()), one(fault)];
         self.all(&self.statements.defer, &params).await.map(|_| ())
     }
 
     async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
-        self.all(&self.statements.quarantine, &[one(token), one(row.id), one(reason.to_string())]).await?;
-        self.unpark([row]).await
+        self.all(&self.statements.quarantine, &[one(token), many(&[row.id]), one(reason.to_string())]).await?;
+        self.let_on(&super::lines([row]), coming(1)).await
     }
 
     async fn standing(&self) -> Result<Standing> {

@@ -1,1 +1,1 @@
-UPDATE {table} SET status = 2 WHERE id {in 1} AND status = 0
+UPDATE {table} SET status = 2 WHERE {free 1} AND status = 0

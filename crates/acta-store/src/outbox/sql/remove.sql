@@ -1,1 +1,1 @@
-{delete} WHERE token = $1 AND id {in 2} AND status = 1
+{delete} WHERE token = $1 AND {free 2} AND status = 1

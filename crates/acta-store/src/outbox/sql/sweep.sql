@@ -1,14 +1,19 @@
-WITH RECURSIVE l (namespace, lane, nth) AS (
-    SELECT * FROM (SELECT namespace, lane, 1 FROM {table}
-                   WHERE lane IS NOT NULL AND (namespace, lane) > ($1, $2) ORDER BY namespace, lane LIMIT 1) f
+-- The first held row of each line; a line whose first one is parked has been left behind. Nothing is joined to a text as its bound,
+-- so that it is a value, and no column.
+WITH RECURSIVE l (id, nth) AS (
+    SELECT f.id, 1
+    FROM (SELECT o.id FROM {table} o
+          WHERE o.status IN (1, 2, 4) AND o.lane IS NOT NULL AND (o.namespace, o.lane, o.id) > ($1, $2, 9223372036854775807)
+          ORDER BY o.namespace, o.lane, o.id LIMIT 1) f
     UNION ALL
-    SELECT (SELECT n.namespace FROM {table} n
-            WHERE n.lane IS NOT NULL AND (n.namespace, n.lane) > (l.namespace, l.lane) ORDER BY n.namespace, n.lane LIMIT 1),
-           (SELECT n.lane FROM {table} n
-            WHERE n.lane IS NOT NULL AND (n.namespace, n.lane) > (l.namespace, l.lane) ORDER BY n.namespace, n.lane LIMIT 1),
+    SELECT (SELECT n.id FROM {table} n
+            WHERE n.status IN (1, 2, 4) AND n.lane IS NOT NULL
+              AND (n.namespace, n.lane, n.id) > (p.namespace || '', p.lane || '', 9223372036854775807)
+            ORDER BY n.namespace, n.lane, n.id LIMIT 1),
            l.nth + 1
-    FROM l WHERE l.lane IS NOT NULL AND l.nth < $3
+    FROM l JOIN {table} p ON p.id = l.id
+    WHERE l.nth < $3
 )
-SELECT l.namespace, l.lane,
-       (SELECT min(p.id) FROM {table} p WHERE p.namespace = l.namespace AND p.lane = l.lane AND p.status = 2)
-FROM l WHERE l.lane IS NOT NULL
+SELECT p.namespace, p.lane, CASE WHEN p.status = 2 THEN p.id END
+FROM l JOIN {table} p ON p.id = l.id
+ORDER BY l.nth
