@@ -62,6 +62,42 @@ async fn rows_that_stay_are_not_looked_at() {
     assert_eq!(parked, ["60001"]);
 }
 
+/// No sweep is waited for.
+#[tokio::test]
+async fn what_stands_behind_a_row_comes_when_it_goes() {
+    let shop = Database::new(Server::shared_url());
+    sql(&shop.url(), &Dialect::Mysql.ddl(&TableName::default())).unwrap();
+    let rows = "('plain', '1', 'a'), ('plain', '2', 'a'), ('plain', '3', 'a')";
+    sql(&shop.url(), &format!("INSERT INTO acta_outbox (namespace, payload, lane) VALUES {rows}")).unwrap();
+    let [source, other] = [(); 2].map(|()| open(&shop.url(), &TableName::default()).unwrap());
+    let head = source.take("token", 1, HOLD).await.unwrap().rows;
+    let (first, again) = (other.take("other", 10, HOLD).await.unwrap(), other.take("other", 10, HOLD).await.unwrap());
+    assert!(first.rows.is_empty() && first.has_found && !again.has_found, "they are parked, and cost nothing then");
+    source.remove("token", &[&head[0]]).await.unwrap();
+    let standing = source.standing().await.unwrap();
+    assert_eq!((standing.pending, standing.parked), (2, 0));
+}
+
+/// What a relay holds it changes even where the shop has locked it meanwhile, for longer than the server lets anybody wait.
+#[tokio::test]
+async fn a_lock_that_is_not_to_be_had_in_time_is_asked_for_again() {
+    let server = Server::start(&[]);
+    let (shop, source) = shop(&server);
+    sql(&shop.url(), "INSERT INTO acta_outbox (namespace, payload) VALUES ('plain', '1')").unwrap();
+    let Taken { rows, .. } = source.take("token", 100, HOLD).await.unwrap();
+    let url = shop.url();
+    let locked = std::thread::spawn(move || {
+        sql(&url, "BEGIN; UPDATE acta_outbox SET options = '{}' WHERE id = 1; DO sleep(7); COMMIT").unwrap()
+    });
+    let sleeping = "SELECT count(*) FROM information_schema.processlist WHERE state = 'User sleep'";
+    while sql(&shop.url(), sleeping).unwrap() != ["1"] {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    source.remove("token", &[&rows[0]]).await.unwrap();
+    assert_eq!(sql(&shop.url(), "SELECT count(*) FROM acta_outbox").unwrap(), ["0"]);
+    assert!(locked.join().unwrap().is_empty());
+}
+
 /// Each row has a message of its own, also where several are staged by one statement.
 #[tokio::test]
 async fn no_two_rows_have_the_same_message() {

@@ -240,6 +240,7 @@ fn a_head_deleted_by_hand_strands_nobody() {
         let _relay = Relay::start(&desk, &shop);
         until("the name is known", || arrived(&desk).len() == 1);
         shop.stage(", name, lane", "'{\"order\": 1}', 'ship', 'a'");
+        until("it is refused", || shop.count("status = 4") == 1);
         shop.stage(", name, lane", "'{\"order\": 2}', 'Ship', 'a'");
         until("it waits", || shop.count("status = 4") == 1 && shop.count("status = 2") == 1);
         shop.run("DELETE FROM acta_outbox WHERE status = 4");

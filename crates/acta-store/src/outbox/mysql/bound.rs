@@ -5,7 +5,7 @@ use mysql_async::Value;
 /// How many values a list may have in a statement. Shorter ones are filled up with their last value, so that few statements are
 /// prepared.
 const LENGTHS: [usize; 4] = [1, 10, 100, MOST];
-/// How many at most: of a list of a thousand and more MariaDB makes a table of its own, and looks at all rows for it.
+/// How many at most: of a thousand and more MariaDB may make a table of its own, and look at all rows for it.
 pub(super) const MOST: usize = 900;
 
 /// What stands for a `$1`.
