@@ -32,13 +32,14 @@ start_mariadb() {
     mariadb=$(mktemp -d "$place/acta-test-XXXXXX")
     chmod 755 "$mariadb"
     [ "$(id -u)" != 0 ] || chown "$(id -u mysql 2>/dev/null || id -u nobody)" "$mariadb"
-    as_mysql "$(mariadb_program mariadb-install-db)" --no-defaults --auth-root-authentication-method=normal --skip-test-db \
+    # Other servers that start just now have their own.
+    TMPDIR=$mariadb as_mysql "$(mariadb_program mariadb-install-db)" --no-defaults --auth-root-authentication-method=normal --skip-test-db \
         --datadir="$mariadb/data" >"$mariadb/install.log" 2>&1
     watch_mariadb
     for attempt in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 12000))
         # The pipe that is watched is not the server's to hold.
-        as_mysql "$(mariadb_program mariadbd)" --no-defaults --datadir="$mariadb/data" --port=$port --bind-address=127.0.0.1 \
+        TMPDIR=$mariadb as_mysql "$(mariadb_program mariadbd)" --no-defaults --datadir="$mariadb/data" --port=$port --bind-address=127.0.0.1 \
             --socket="$mariadb/socket" --pid-file="$mariadb/pid" --log-error="$mariadb/log.err" --skip-name-resolve \
             --performance-schema=OFF --innodb-buffer-pool-size=64M --innodb-flush-log-at-trx-commit=2 \
             --max-connections=300 --skip-log-bin </dev/null >/dev/null 2>&1 {watched_mariadb}>&- &

@@ -72,6 +72,8 @@ impl Server {
         let made = not_root(&program("mariadb-install-db"))
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", server.data().display()))
+            // Two at once would meet in the usual one.
+            .env("TMPDIR", &server.folder)
             .output();
         let made = made.unwrap_or_else(|fault| panic!("mariadb-install-db: {fault}"));
         assert!(made.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&made.stderr));
@@ -102,6 +104,7 @@ impl Server {
         shell.args(self.settings.iter().map(|setting| format!("--{setting}")));
         let mut child = shell
             .env("ACTA_FOLDER", &self.folder)
+            .env("TMPDIR", &self.folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
