@@ -2,6 +2,7 @@
 
 pub mod flat;
 pub mod ledger;
+pub mod outbox;
 pub mod postgres;
 pub mod raw;
 pub mod table;

@@ -93,7 +93,7 @@ impl Shop {
                 return now;
             }
             before = now;
-            std::thread::sleep(Duration::from_millis(400));
+            std::thread::park_timeout(Duration::from_millis(400));
         }
     }
 }
@@ -160,14 +160,14 @@ async fn an_idle_relay_writes_nothing() {
             assert!(source.take("token", 1_000, HOLD).await.unwrap().rows.is_empty());
         }
     });
-    let mut writes = 0;
+    let mut count = 0;
     while !relay.is_finished() {
         writer.execute_batch("BEGIN IMMEDIATE; COMMIT").unwrap();
-        writes += 1;
+        count += 1;
         tokio::task::yield_now().await;
     }
     relay.await.unwrap();
-    assert!(writes > 100, "{writes}");
+    assert!(count > 100, "{count}");
 }
 
 /// Rows that nobody has let go on, since whoever was to do it has died: all of them come, in as many lanes as there are.
@@ -196,8 +196,8 @@ async fn a_row_that_the_application_has_locked_holds_up_its_line_alone() {
     shop.stage("lane", "'lane ' || (n % 3)", 9);
     let Shop::Postgres(database) = &shop else { panic!("no PostgreSQL") };
     let url = database.url();
-    let locked = "BEGIN; UPDATE acta_outbox SET options = NULL WHERE id = 5; SELECT pg_sleep(3); COMMIT";
-    let locker = std::thread::spawn(move || sql(&url, locked).unwrap());
+    let script = "BEGIN; UPDATE acta_outbox SET options = NULL WHERE id = 5; SELECT pg_sleep(3); COMMIT";
+    let locker = std::thread::spawn(move || sql(&url, script).unwrap());
     let sleeping =
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
     while sql(&database.url(), sleeping).unwrap() != ["1"] {
