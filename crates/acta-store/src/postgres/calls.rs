@@ -92,14 +92,17 @@ impl<'j> Columns<'j> {
     }
 }
 
-/// What became of one of them.
-pub(super) fn enqueued(row: &Row) -> Result<Enqueued> {
-    Ok(Enqueued {
-        id: JobId::trusted(get::<&str>(row, 0)?),
-        created: get(row, 1)?,
-        state: codec::state_of(get(row, 2)?)?,
-        payload_differs: get(row, 3)?,
-    })
+/// What became of them, each answer a column of one row.
+pub(super) fn enqueued(rows: &[Row]) -> Result<Vec<Enqueued>> {
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let ids: Vec<&str> = get::<Option<_>>(row, 0)?.unwrap_or_default();
+    let created: Vec<bool> = get::<Option<_>>(row, 1)?.unwrap_or_default();
+    let states: Vec<i16> = get::<Option<_>>(row, 2)?.unwrap_or_default();
+    let differs: Vec<bool> = get::<Option<_>>(row, 3)?.unwrap_or_default();
+    let whole = |(((id, created), state), payload_differs)| {
+        Ok(Enqueued { id: JobId::trusted(id), created, state: codec::state_of(state)?, payload_differs })
+    };
+    ids.into_iter().zip(created).zip(states).zip(differs).map(whole).collect()
 }
 
 impl PostgresStore {
@@ -120,7 +123,7 @@ impl PostgresStore {
             None => self.db.all(family, call.0, call.1).await?,
         };
         self.wake.note(&enqueue.namespace);
-        let answers = rows.iter().map(enqueued).collect::<Result<Vec<_>>>()?;
+        let answers = enqueued(&rows)?;
         drawn.take(answers.iter().filter(|answer| answer.created).count());
         Ok(answers)
     }

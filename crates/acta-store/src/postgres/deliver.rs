@@ -145,7 +145,7 @@ impl<'a> Arrivals<'a> {
             Error::At { index, source } => source.at(places.get(index).copied().unwrap_or(index)),
             other => other,
         })?;
-        let added = rows.iter().map(|row| enqueued(row).map(Delivered::now)).collect::<Result<Vec<_>>>()?;
+        let added = enqueued(&rows)?.into_iter().map(Delivered::now);
         Ok(keys.into_iter().cloned().zip(added).collect())
     }
 }
