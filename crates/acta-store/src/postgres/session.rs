@@ -5,7 +5,7 @@
 
 use acta_core::rows::Queue;
 use acta_core::store::Openness;
-use acta_core::{Backoff, Definition, Error, Label, Name, Namespace, QueueSettings, Result, Span, Timestamp};
+use acta_core::{Backoff, Definition, Error, Family, Label, Name, Namespace, QueueSettings, Result, Span, Timestamp};
 use deadpool_postgres::Client;
 use tokio::runtime::Handle;
 use tokio_postgres::Row;
@@ -59,8 +59,13 @@ impl Session {
 
     /// All rows of a statement's answer.
     pub(super) fn all(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
+        self.all_in(None, sql, params)
+    }
+
+    /// The same of a statement whose refusals depend on what kind of namespace is in hand.
+    pub(super) fn all_in(&self, family: Option<Family>, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>> {
         let run = self.client.query_typed(sql, params);
-        self.handle.block_on(run).map_err(|fault| fault::translate(&self.place, None, &fault))
+        self.handle.block_on(run).map_err(|fault| fault::translate(&self.place, family, &fault))
     }
 
     /// Its first row, if it has one.

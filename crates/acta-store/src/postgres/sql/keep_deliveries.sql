@@ -1,3 +1,8 @@
-UPDATE acta.keys k SET id = d.id, state = d.state, digest = 0, expires_at = d.expires_at, job = NULL
+-- Those that nobody else has kept since the look.
+INSERT INTO acta.keys AS k (ns, key, id, digest, state, expires_at)
+SELECT $1::integer, d.key, d.id, 0, d.state, d.expires_at
 FROM unnest($2::text[], $3::text[], $4::smallint[], $5::bigint[]) d (key, id, state, expires_at)
-WHERE k.ns = $1 AND k.key = d.key
+ORDER BY d.key
+ON CONFLICT (ns, key) DO UPDATE
+SET id = excluded.id, digest = 0, state = excluded.state, expires_at = excluded.expires_at, job = NULL
+WHERE k.expires_at <= $6
