@@ -64,12 +64,12 @@ impl PostgresStore {
         tokio::task::spawn_blocking(run).await.map_err(gone)?
     }
 
-    /// A change.
+    /// A change. A process that stands still in the middle of it does not keep what it holds from the others for long.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Session) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.transaction("BEGIN", work).await
+        self.transaction("BEGIN; SET LOCAL idle_in_transaction_session_timeout = '15s'", work).await
     }
 
     /// A look, at one moment of the ledger.

@@ -23,7 +23,8 @@ CREATE TABLE {table} (
     CHECK ((status IN (1, 4)) = (until_ms IS NOT NULL)),
     CHECK ((status = 1) = (token IS NOT NULL)),
     INDEX {name}_status (status, id),
-    INDEX {name}_lane (namespace, lane, status, id)
+    INDEX {name}_lane (namespace, lane, status, id),
+    INDEX {name}_due (until_ms)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 -- Which outbox this is: the ledger knows its deliveries by it. A copy of the table that lives on by itself needs another.
 CREATE TABLE {table}_source (

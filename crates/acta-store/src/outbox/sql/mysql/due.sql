@@ -1,1 +1,1 @@
-SELECT id FROM {table} FORCE INDEX ({name}_status) WHERE status IN (1, 4) AND until_ms <= {now} LIMIT $1
+SELECT id FROM {table} FORCE INDEX ({name}_due) WHERE until_ms <= {now} ORDER BY until_ms LIMIT $1
