@@ -78,27 +78,32 @@ impl Shop {
         Ok(open(&self.address(), &TableName::default())?)
     }
 
-    /// Stages so many rows in lanes.
+    /// Stages so many rows in lanes, a thousand at once.
     pub async fn stage(&self, count: usize, filling: &str) -> Result<()> {
         let payload = format!("'{{\"filling\":\"{filling}\"}}'");
-        let from = numbers(self, count);
-        self.run(&format!(
-            "INSERT INTO acta_outbox (namespace, name, payload, lane)
-             SELECT 'bench', 'nothing', {payload}, 'lane ' || (n % {LANES}) FROM {from}"
-        ))
-        .await
+        let mut script = String::new();
+        for begun in (0..count).step_by(1_000) {
+            let from = numbers(self, (count - begun).min(1_000));
+            script.push_str(&format!(
+                "INSERT INTO acta_outbox (namespace, name, payload, lane)
+                 SELECT 'bench', 'nothing', {payload}, 'lane ' || (n % {LANES}) FROM {from};"
+            ));
+        }
+        self.run(&script).await
     }
 
     /// Adds so many rows that stay: half of them parked behind a head that waits, half in quarantine.
     pub async fn crowd(&self, count: usize) -> Result<()> {
         let from = numbers(self, count / 2);
         self.run(&format!(
-            "INSERT INTO acta_outbox (namespace, payload, lane, status, until_ms) VALUES ('bench', '1', 'stuck', 4, 99999999999999);
+            "INSERT INTO acta_outbox (namespace, payload, lane, status, until_ms) VALUES ('bench', '1', 'stuck', 1, 99999999999999);
              INSERT INTO acta_outbox (namespace, payload, lane, status) SELECT 'bench', '1', 'stuck', 2 FROM {from};
              INSERT INTO acta_outbox (namespace, payload, lane, status, quarantined_ms)
              SELECT 'bench', '1', 'lane ' || (n % 20000), 3, 1 FROM {from}"
         ))
-        .await
+        .await?;
+        // What autovacuum would do a minute later.
+        self.run("ANALYZE").await
     }
 }
 

@@ -98,23 +98,25 @@ impl Shop {
     }
 }
 
-async fn take_all(source: &dyn Source) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// All that may be delivered now.
+async fn all(source: &dyn Source) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
     for _ in 0..200 {
-        let taken = source.take("token", 1_000, HOLD).await.unwrap();
-        if !taken.has_found {
+        let in_hand: Vec<i64> = rows.iter().map(|row| row.id).collect();
+        let look = source.look(1_000, &in_hand).await.unwrap();
+        if !look.has_found {
             return rows;
         }
-        rows.extend(taken.rows);
+        rows.extend(look.rows);
     }
     panic!("there is always something more");
 }
 
 /// A head that waits, with a long line behind it, many short lines that wait, and rows in quarantine.
 fn crowd(shop: &Shop, count: u32) {
-    shop.stage("lane, status, until_ms", "'stuck', 4, 99999999999999", 1);
+    shop.stage("lane, status, until_ms", "'stuck', 1, 99999999999999", 1);
     shop.stage("lane, status", "'stuck', 2", count);
-    shop.stage("lane, status, until_ms", "'lane ' || (n % 200), 4, 99999999999999", 200);
+    shop.stage("lane, status, until_ms", "'lane ' || (n % 200), 1, 99999999999999", 200);
     shop.stage("lane, status", "'lane ' || (n % 200), 2", count);
     shop.stage("lane, status, quarantined_ms", "'lane ' || (n % 20000), 3, 1", count);
     shop.stage("lane", "'free ' || (n % 40)", 200);
@@ -126,9 +128,9 @@ async fn rows_that_stay_are_not_looked_at() {
     crowd(&shop, 60_000);
     let before = shop.looks();
     let source = shop.source();
-    let rows = take_all(&*source).await;
+    let rows = all(&*source).await;
     assert_eq!(rows.len(), 200);
-    source.remove("token", &rows.iter().collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(source.remove(&rows).await.unwrap(), rows.len() as u64);
     drop(source);
     let used = shop.looks() - before;
     assert!((200..12_000).contains(&used), "a look at {used} rows for 200");
@@ -141,9 +143,9 @@ async fn an_application_on_sqlite_hardly_waits_for_what_stays() {
     crowd(&shop, 100_000);
     let source = shop.source();
     let begun = Instant::now();
-    let rows = take_all(&*source).await;
+    let rows = all(&*source).await;
     assert_eq!(rows.len(), 200);
-    source.remove("token", &rows.iter().collect::<Vec<_>>()).await.unwrap();
+    assert_eq!(source.remove(&rows).await.unwrap(), rows.len() as u64);
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
@@ -157,7 +159,7 @@ async fn an_idle_relay_writes_nothing() {
     let relay = tokio::spawn(async move {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(1_500) {
-            assert!(source.take("token", 1_000, HOLD).await.unwrap().rows.is_empty());
+            assert!(source.look(1_000, &[]).await.unwrap().rows.is_empty());
         }
     });
     let mut count = 0;
@@ -178,20 +180,20 @@ async fn lines_that_were_left_behind_come() {
         let source = shop.source();
         let mut arrived = 0;
         loop {
-            let rows = take_all(&*source).await;
+            let rows = all(&*source).await;
             if rows.is_empty() {
                 break;
             }
             arrived += rows.len();
-            source.remove("token", &rows.iter().collect::<Vec<_>>()).await.unwrap();
+            assert_eq!(source.remove(&rows).await.unwrap(), rows.len() as u64);
         }
         assert_eq!((arrived, shop.count("true")), (2_400, 0));
     }
 }
 
-/// An open transaction of the application's holds up the rows that it has changed, and what stands behind them.
+/// An open transaction of the application's holds up nothing but the end of the rows that it has changed.
 #[tokio::test]
-async fn a_row_that_the_application_has_locked_holds_up_its_line_alone() {
+async fn a_row_that_the_application_has_locked_is_removed_later() {
     let shop = Shop::postgres();
     shop.stage("lane", "'lane ' || (n % 3)", 9);
     let Shop::Postgres(database) = &shop else { panic!("no PostgreSQL") };
@@ -204,11 +206,87 @@ async fn a_row_that_the_application_has_locked_holds_up_its_line_alone() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let source = shop.source();
-    let rows = take_all(&*source).await;
-    // 5 is in a line with 2 and 8.
-    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4, 6, 7, 9]);
-    source.remove("token", &rows.iter().collect::<Vec<_>>()).await.unwrap();
+    let rows = all(&*source).await;
+    assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(source.remove(&rows).await.unwrap(), 8);
     assert!(!locker.is_finished(), "nobody has waited for it");
     locker.join().unwrap();
-    assert_eq!(take_all(&*source).await.iter().map(|row| row.id).collect::<Vec<_>>(), [5, 8]);
+    let left = all(&*source).await;
+    assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [5]);
+    assert_eq!(source.remove(&left).await.unwrap(), 1);
+}
+
+/// One relay has an outbox, as long as it says so; rows may have arrived since another one was at work.
+#[tokio::test]
+async fn one_relay_has_an_outbox_to_itself() {
+    for shop in Shop::all() {
+        let [source, other] = [shop.source(), shop.source()];
+        let short = Span::of(Duration::from_millis(400));
+        let first = source.hold("first", short, false).await.unwrap().unwrap();
+        assert!(first.now.since_ms(first.since) < 100, "nobody was here before");
+        assert_eq!(other.hold("second", HOLD, false).await.unwrap(), None);
+        assert_eq!(source.standing().await.unwrap().relay.unwrap().0, "first");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let again = source.hold("first", short, false).await.unwrap().unwrap();
+        assert_eq!(again.since, first.since);
+        let clear = source.hold("first", short, true).await.unwrap().unwrap();
+        assert!(clear.since > first.since, "all that had arrived is gone");
+        assert_eq!(other.hold("second", HOLD, true).await.unwrap(), None, "its time has begun anew");
+        tokio::time::sleep(Duration::from_millis(450)).await;
+        assert_eq!(source.standing().await.unwrap().relay, None);
+        let second = other.hold("second", HOLD, true).await.unwrap().unwrap();
+        assert_eq!(second.since, clear.since, "what the first one has left may have arrived");
+        assert_eq!(source.hold("first", short, true).await.unwrap(), None);
+        source.let_go("first").await.unwrap();
+        assert_eq!(source.hold("first", short, true).await.unwrap(), None, "that was not its own");
+        other.let_go("second").await.unwrap();
+        assert_eq!(source.hold("first", short, true).await.unwrap().unwrap().since, clear.since);
+    }
+}
+
+/// A number that was given again is another row.
+#[tokio::test]
+async fn what_has_taken_the_place_of_a_row_stays() {
+    for shop in Shop::all() {
+        shop.stage("lane", "'a'", 2);
+        let source = shop.source();
+        let rows = all(&*source).await;
+        shop.run("UPDATE acta_outbox SET message = 'another' WHERE id = 1");
+        assert_eq!(source.remove(&rows).await.unwrap(), 1);
+        assert_eq!(shop.count("id = 1"), 1);
+    }
+}
+
+/// What stands behind a row that waits is seen once, and comes when that goes; what is seen to stand before it waits for nobody.
+#[tokio::test]
+async fn what_stands_behind_a_row_comes_when_it_goes() {
+    for shop in Shop::all() {
+        shop.stage("lane", "'a'", 3);
+        let source = shop.source();
+        let rows = all(&*source).await;
+        source.defer(&rows[0], &[rows[1].id], Span::of(Duration::from_millis(300)), "no").await.unwrap();
+        let (first, again) = (source.look(10, &[]).await.unwrap(), source.look(10, &[]).await.unwrap());
+        assert!(first.rows.is_empty() && first.has_found && !again.has_found, "they are parked, and cost nothing then");
+        assert_eq!((shop.count("status = 1"), shop.count("status = 2")), (1, 2));
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let head = source.look(10, &[]).await.unwrap().rows;
+        assert_eq!((head.len(), head[0].id, head[0].refusals, head[0].has_behind), (1, rows[0].id, 1, true));
+        assert_eq!(source.remove(&head).await.unwrap(), 1);
+        assert_eq!((shop.count("status = 0"), shop.count("status = 2")), (2, 0));
+    }
+}
+
+/// What one look has in hand the next one leaves out, and nothing else.
+#[tokio::test]
+async fn what_is_in_hand_is_not_seen_again() {
+    for shop in Shop::all() {
+        shop.stage("lane", "'lane ' || (n % 3)", 50);
+        let source = shop.source();
+        let first = source.look(20, &[]).await.unwrap().rows;
+        shop.run("DELETE FROM acta_outbox WHERE id = 3");
+        let in_hand: Vec<i64> = first.iter().map(|row| row.id).filter(|id| *id != 7).collect();
+        let second = source.look(20, &in_hand).await.unwrap().rows;
+        let wanted: Vec<i64> = std::iter::once(7).chain(21..40).collect();
+        assert_eq!(second.iter().map(|row| row.id).collect::<Vec<_>>(), wanted);
+    }
 }

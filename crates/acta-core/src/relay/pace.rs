@@ -8,6 +8,8 @@ use crate::random::Random;
 
 /// How long a relay that found nothing waits, unless it is woken.
 const IDLE_MS: u64 = 50;
+/// How long one waits that has seen another one at work.
+const STANDING_BY_MS: u64 = 250;
 /// How long it waits when the ledger or the source does not answer: doubled each time, up to the most.
 const FAILING_MS: u64 = 100;
 const MOST_FAILING_MS: u64 = 15_000;
@@ -30,6 +32,17 @@ pub fn after_refusal(refusals_before: u32, random: &mut dyn Random) -> Next {
     if refusals >= MOST_REFUSALS { Next::Quarantine } else { Next::Later(REFUSED.delay_ms(refusals, random)) }
 }
 
+/// What a relay has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing that may be delivered now.
+    Nothing,
+    /// Something, so that another look is due at once.
+    Something,
+    /// Another relay at work.
+    Another,
+}
+
 /// When a relay looks again.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
@@ -37,10 +50,14 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A look that went well; how long to wait before the next one: not at all, where it found something.
-    pub fn went_well(&mut self, has_found: bool) -> u64 {
+    /// A look that went well; how long to wait before the next one.
+    pub fn went_well(&mut self, found: Found) -> u64 {
         self.failures = 0;
-        if has_found { 0 } else { IDLE_MS }
+        match found {
+            Found::Nothing => IDLE_MS,
+            Found::Something => 0,
+            Found::Another => STANDING_BY_MS,
+        }
     }
 
     /// The source or the ledger did not answer; how long to wait.
@@ -75,11 +92,11 @@ mod tests {
     #[test]
     fn an_outage_is_asked_after_ever_more_seldom() {
         let mut pace = Pace::default();
-        assert_eq!((pace.went_well(false), pace.went_well(true)), (50, 0));
+        assert_eq!((pace.went_well(Found::Nothing), pace.went_well(Found::Something)), (50, 0));
         let pauses: Vec<u64> = (0..10).map(|_| pace.failed()).collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 15_000, 15_000]);
         assert!(pace.is_failing());
-        assert_eq!(pace.went_well(true), 0);
+        assert_eq!(pace.went_well(Found::Another), 250);
         assert!(!pace.is_failing());
     }
 }

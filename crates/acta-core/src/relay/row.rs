@@ -1,14 +1,14 @@
 //! Rows of an outbox.
 
 use super::staged::Options;
-use super::{KNOWN_FOR, Reason};
+use super::{Held, KNOWN_FOR, Reason};
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::json::Json;
 use crate::name::{Label, Name, Namespace};
 use crate::store::{Dedup, NewJob};
 
-/// A row that a relay has taken, as the application has staged it.
+/// A row, as the application has staged it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its number, in the order of staging.
@@ -29,8 +29,12 @@ pub struct Row {
     pub options: Option<String>,
     /// How often the ledger has refused it.
     pub refusals: u32,
-    /// When a relay took it for the first time, by the source's clock.
-    pub first_taken_at: Timestamp,
+    /// When it was staged, by the source's clock.
+    pub staged_at: Timestamp,
+    /// When it was last let out of quarantine: then it had not arrived.
+    pub requeued_at: Option<Timestamp>,
+    /// Whether rows of its line were parked behind it when it was looked at.
+    pub has_behind: bool,
 }
 
 /// A row as the ledger takes it.
@@ -56,9 +60,11 @@ impl Row {
         self.lane.as_deref().map(|lane| (self.namespace.as_str(), lane))
     }
 
-    /// What the ledger is to take, or why it is put into quarantine; `now` is by the source's clock.
-    pub fn judge(&self, source: &str, now: Timestamp) -> Result<Arrival, Reason> {
-        if now.since_ms(self.first_taken_at) > KNOWN_FOR.as_millis() {
+    /// What the ledger is to take, or why it is put into quarantine.
+    pub fn judge(&self, source: &str, held: Held) -> Result<Arrival, Reason> {
+        // At the earliest it has arrived then.
+        let since = held.since.max(self.requeued_at.unwrap_or(self.staged_at));
+        if held.now.since_ms(since) > KNOWN_FOR.as_millis() {
             return Err(Reason::OutcomeUnknown);
         }
         self.arrival(source).map_err(|fault| Reason::Malformed(fault.to_string()))
@@ -118,19 +124,25 @@ mod tests {
             dedup_key: None,
             options: None,
             refusals: 0,
-            first_taken_at: Timestamp::from_millis(0),
+            staged_at: Timestamp::from_millis(0),
+            requeued_at: None,
+            has_behind: false,
         }
     }
 
+    fn held(since_ms: i64, now_ms: i64) -> Held {
+        Held { since: Timestamp::from_millis(since_ms), now: Timestamp::from_millis(now_ms) }
+    }
+
     fn wrong(row: &Row) -> String {
-        row.judge("shop", Timestamp::from_millis(0)).unwrap_err().to_string()
+        row.judge("shop", held(0, 0)).unwrap_err().to_string()
     }
 
     #[test]
     fn a_row_becomes_the_job_that_it_names() {
         let options = r#"{"maxAttempts": 4, "lease": "2m", "key": "INV-1", "whileLive": true, "backoff": "none"}"#;
         let row = Row { options: Some(options.into()), dedup_key: Some("once".into()), ..row() };
-        let Arrival { namespace, key, job } = row.judge("shop", Timestamp::from_millis(0)).unwrap();
+        let Arrival { namespace, key, job } = row.judge("shop", held(0, 0)).unwrap();
         assert_eq!((namespace.to_string(), key.as_str()), ("transactions/mail".into(), "outbox:shop:6f1c"));
         assert_eq!(job.payload.as_str(), "{\"to\": 1.0}");
         assert_eq!((job.max_attempts, job.lease), (Some(4), Some(Span::from_millis(120_000))));
@@ -160,7 +172,7 @@ mod tests {
         for job in [job, NewJob::new(Json::null())] {
             let Staged { namespace, name, payload, lane, dedup_key, options } = Staged::of(&namespace, &job).unwrap();
             let row = Row { namespace, name, payload, lane, dedup_key, options, ..row() };
-            let arrival = row.judge("shop", Timestamp::from_millis(0)).unwrap();
+            let arrival = row.judge("shop", held(0, 0)).unwrap();
             assert_eq!(format!("{:?}", arrival.job), format!("{job:?}"));
         }
         let job = NewJob { priority: Some(7), ..NewJob::new(Json::null()) };
@@ -184,10 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_was_taken_too_long_ago_is_not_delivered() {
+    fn a_row_that_may_have_arrived_too_long_ago_is_not_delivered() {
         assert!(KNOWN_FOR < TOMBSTONE, "a day before the ledger forgets");
-        let late = Timestamp::from_millis(KNOWN_FOR.as_millis());
-        assert!(row().judge("shop", late).is_ok());
-        assert_eq!(row().judge("shop", late.plus_ms(1)).unwrap_err(), Reason::OutcomeUnknown);
+        let late = KNOWN_FOR.as_millis();
+        assert!(row().judge("shop", held(0, late)).is_ok());
+        assert_eq!(row().judge("shop", held(0, late + 1)).unwrap_err(), Reason::OutcomeUnknown);
+        assert!(row().judge("shop", held(1, late + 1)).is_ok(), "nobody has delivered before");
+        let requeued = Row { requeued_at: Some(Timestamp::from_millis(1)), ..row() };
+        assert!(requeued.judge("shop", held(0, late + 1)).is_ok(), "it had not arrived by then");
     }
 }

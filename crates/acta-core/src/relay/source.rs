@@ -7,24 +7,29 @@ use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::policy::Span;
 
-/// What a relay has taken.
+/// What a relay sees.
 #[derive(Clone, Debug, Default)]
-pub struct Taken {
-    /// In the order of their numbers.
+pub struct Look {
+    /// What may be delivered, in the order of its numbers.
     pub rows: Vec<Row>,
-    /// The instant of the source's clock, where there are rows.
-    pub now: Timestamp,
-    /// Whether there was anything to look at: then another look is due at once.
+    /// Whether there was anything at all: then another look is due at once.
     pub has_found: bool,
+}
+
+/// An outbox that a relay has to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Since when rows may have arrived that are still here.
+    pub since: Timestamp,
+    /// The instant of the source's clock.
+    pub now: Timestamp,
 }
 
 /// How an outbox stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// To be taken.
+    /// To be delivered.
     pub pending: u64,
-    /// With a relay.
-    pub taken: u64,
     /// Behind the first of its line.
     pub parked: u64,
     /// To be tried again later.
@@ -35,6 +40,8 @@ pub struct Standing {
     pub oldest: Option<Timestamp>,
     /// The instant of the source's clock.
     pub now: Timestamp,
+    /// Which relay has it, and until when it has at least.
+    pub relay: Option<(String, Timestamp)>,
 }
 
 /// A row in quarantine.
@@ -42,8 +49,6 @@ pub struct Standing {
 pub struct Quarantined {
     /// As it was staged.
     pub row: Row,
-    /// When it was staged.
-    pub staged_at: Timestamp,
     /// Since when it is there.
     pub quarantined_at: Option<Timestamp>,
     /// Why.
@@ -87,22 +92,25 @@ pub struct Which {
 
 /// An outbox in the application's own database. Each verb is a transaction of its own, or several; none waits for the ledger.
 ///
-/// Instants are the source's own. A verb that names a token changes only rows that are held under it.
+/// Instants are the source's own. What a relay has seen may have changed by the time it says what has become of it: a verb changes
+/// nothing then.
 #[async_trait]
 pub trait Source: Send + Sync + std::fmt::Debug {
     /// The id of this outbox, given once when its table was made.
     async fn id(&self) -> Result<String>;
-    /// Takes up to `most` rows for so long a time, of each line a run from its first row on; rows that stand behind another are
-    /// parked. What another relay has held too long is taken over.
-    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken>;
-    /// They are delivered: they go, and what was parked behind them comes.
-    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()>;
-    /// They are as they were before they were taken.
-    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()>;
-    /// The ledger has refused the first one, which is tried again after the delay; what stands behind it waits with it.
-    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()>;
+    /// One relay has the outbox to itself for so long a time, so that no two do the same work; none where another one has it.
+    /// `is_clear` if it has seen, since it said so last, that no row was there.
+    async fn hold(&self, relay: &str, hold: Span, is_clear: bool) -> Result<Option<Held>>;
+    /// The relay has it no longer.
+    async fn let_go(&self, relay: &str) -> Result<()>;
+    /// The first rows that may be delivered, at most so many, but for those `in_hand`. Rows behind one that waits are parked.
+    async fn look(&self, most: usize, in_hand: &[i64]) -> Result<Look>;
+    /// They are delivered: they go, and what was parked behind them comes. How many there were; what somebody else has locked stays.
+    async fn remove(&self, rows: &[Row]) -> Result<u64>;
+    /// The ledger has refused the row, which is tried again after the delay; what stands behind it waits with it.
+    async fn defer(&self, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()>;
     /// The row is put aside, and its line goes on.
-    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()>;
+    async fn quarantine(&self, row: &Row, reason: &Reason) -> Result<()>;
     /// How it stands.
     async fn standing(&self) -> Result<Standing>;
     /// Rows in quarantine, in the order of their numbers.

@@ -1,7 +1,9 @@
 //! Jobs that come from an outbox: each once, and never after its delivery was closed.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
+use super::enqueue::Lanes;
 use super::{Rules, check_size};
 use crate::clock::Timestamp;
 use crate::error::Result;
@@ -42,6 +44,14 @@ impl Delivered {
         Self::Now { id: answer.id, created: answer.created, state: answer.state }
     }
 
+    /// What is answered to who says the same again.
+    fn again(&self) -> Self {
+        match self {
+            Self::Now { id, .. } => Self::Before(id.clone()),
+            known => known.clone(),
+        }
+    }
+
     /// The record that keeps this answer; none where there is nothing to keep.
     pub fn record(&self, now: Timestamp) -> Option<KeyRecord> {
         let (id, state) = match self {
@@ -66,24 +76,31 @@ impl<R: Rows> Rules<'_, R> {
 
     fn arrive(&mut self, arrivals: &[(Label, NewJob)]) -> Result<Vec<Delivered>> {
         // Of what is said twice in one call, the first one counts, here as between calls.
-        let mut seen = BTreeSet::new();
+        let mut known: BTreeMap<&Label, Delivered> = BTreeMap::new();
         let mut new = Vec::with_capacity(arrivals.len());
         for (index, (key, job)) in arrivals.iter().enumerate() {
-            if seen.insert(key) && self.delivered(key)? == Delivered::Open {
+            if let Entry::Vacant(unknown) = known.entry(key)
+                && *unknown.insert(self.delivered(key)?) == Delivered::Open
+            {
                 new.push((index, job));
             }
         }
         self.check_all(new.into_iter())?;
+        let mut lanes = Lanes::default();
         let mut answers = Vec::with_capacity(arrivals.len());
         for (key, job) in arrivals {
-            // Asked again: an earlier one of this call may have been the same.
-            let mut answer = self.delivered(key)?;
-            if answer == Delivered::Open {
-                answer = Delivered::now(self.enqueue_one(job)?);
-                self.keep(key, &answer)?;
-            }
+            let answer = match known.get(key) {
+                Some(Delivered::Open) | None => {
+                    let answer = Delivered::now(self.enqueue_one(job, &mut lanes)?);
+                    self.keep(key, &answer)?;
+                    known.insert(key, answer.again());
+                    answer
+                }
+                Some(answer) => answer.clone(),
+            };
             answers.push(answer);
         }
+        self.save_lanes(lanes)?;
         Ok(answers)
     }
 

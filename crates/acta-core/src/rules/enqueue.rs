@@ -1,6 +1,7 @@
 //! Adding jobs.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use sha2::{Digest, Sha256};
 
@@ -22,7 +23,10 @@ impl<R: Rows> Rules<'_, R> {
     pub fn enqueue(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>> {
         check_size(jobs)?;
         self.check_all(jobs.iter().enumerate())?;
-        jobs.iter().map(|job| self.enqueue_one(job)).collect()
+        let mut lanes = Lanes::default();
+        let added = jobs.iter().map(|job| self.enqueue_one(job, &mut lanes)).collect();
+        self.save_lanes(lanes)?;
+        added
     }
 
     /// Judges jobs of one call, each with its place there: all before the first is written, so that a refused batch leaves nothing
@@ -47,7 +51,8 @@ impl<R: Rows> Rules<'_, R> {
         }
     }
 
-    pub(super) fn enqueue_one(&mut self, new: &NewJob) -> Result<Enqueued> {
+    /// Adds a job; its lane is among the `lanes` of the call behind it, to be saved when all have been added.
+    pub(super) fn enqueue_one(&mut self, new: &NewJob, lanes: &mut Lanes) -> Result<Enqueued> {
         if let Some(dedup) = &new.dedup
             && let Some(duplicate) = self.duplicate(dedup, &new.payload)?
         {
@@ -95,7 +100,11 @@ impl<R: Rows> Rules<'_, R> {
             has_detail: false,
         };
         if let Some(name) = &lane {
-            self.join_lane(name, &mut standing)?;
+            let lane = match lanes.0.entry(name.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(self.lane_to_join(name)?),
+            };
+            join(lane, &mut standing);
         }
         if standing.state == State::Ready && is_ahead(new.run_at, self.now) {
             standing.state = State::Scheduled;
@@ -126,19 +135,23 @@ impl<R: Rows> Rules<'_, R> {
         Ok(Enqueued { id, created: true, state, payload_differs: false })
     }
 
-    /// Puts a job at the end of a lane: its head where nobody is alive in it, blocked otherwise.
+    /// Puts a job at the end of a lane.
     pub(super) fn join_lane(&mut self, name: &Label, standing: &mut Standing) -> Result<()> {
-        let lane = match self.rows.lane(name)? {
-            Some(lane) => lane,
-            None => self.rows.add_lane(name)?,
-        };
-        standing.lane = Some(lane.number);
-        if lane.live > 0 {
-            standing.state = State::Blocked;
-        } else {
-            standing.lane_paused = lane.paused;
+        let mut lane = self.lane_to_join(name)?;
+        join(&mut lane, standing);
+        self.rows.save_lane(&lane)
+    }
+
+    fn lane_to_join(&mut self, name: &Label) -> Result<Lane> {
+        match self.rows.lane(name)? {
+            Some(lane) => Ok(lane),
+            None => self.rows.add_lane(name),
         }
-        self.rows.save_lane(&Lane { live: lane.live + 1, ..lane })
+    }
+
+    /// Saves the lanes that jobs of one call have joined.
+    pub(super) fn save_lanes(&mut self, lanes: Lanes) -> Result<()> {
+        lanes.0.values().try_for_each(|lane| self.rows.save_lane(lane))
     }
 
     /// The answer to a job whose key is taken.
@@ -154,6 +167,21 @@ impl<R: Rows> Rules<'_, R> {
         let payload_differs = record.digest != digest(payload);
         Ok(Some(Enqueued { id: record.id, created: false, state, payload_differs }))
     }
+}
+
+/// The lanes that jobs of one call join.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(BTreeMap<Label, Lane>);
+
+/// A job joins a lane: its head where nobody is alive in it, blocked otherwise.
+fn join(lane: &mut Lane, standing: &mut Standing) {
+    standing.lane = Some(lane.number);
+    if lane.live > 0 {
+        standing.state = State::Blocked;
+    } else {
+        standing.lane_paused = lane.paused;
+    }
+    lane.live += 1;
 }
 
 fn check_size(jobs: &[NewJob]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Outboxes in applications' own databases: the rows that a relay carries into the ledger.
 //!
-//! What a relay does with rows is decided in [`acta_core::relay`]; here they are found, held and let go. Rows are found by their status
+//! What a relay does with rows is decided in [`acta_core::relay`]; here they are found and let go. Rows are found by their status
 //! and never by a cursor, so that one whose transaction commits late is late, and not lost.
 
 #[cfg(feature = "mysql")]
@@ -12,11 +12,11 @@ mod sqlite;
 mod stage;
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use acta_core::relay::{MOST_TAKEN, Row, Source};
-use acta_core::{Error, Result};
+use acta_core::relay::{Held, MOST_TAKEN, Row, Source, Standing};
+use acta_core::{Error, Result, Timestamp};
 
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlOutbox;
@@ -29,9 +29,9 @@ pub use stage::stage_blocking;
 pub use stage::{Sealed, Stager};
 pub use table::{Dialect, TableName};
 
-/// How many lapsed and deferred rows are let go at once.
+/// How many deferred rows are let go at once.
 const RELEASED: i64 = 5_000;
-/// How often lapsed and deferred rows are looked for, and how often lines whose first row was deleted by hand.
+/// How often deferred rows are looked for, and how often lines whose first row was deleted by hand.
 const RELEASE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 /// How many lines one sweep looks at.
@@ -92,12 +92,33 @@ fn is_due(last: &mut Option<tokio::time::Instant>, pause: std::time::Duration) -
     true
 }
 
-/// A row that may be taken.
-#[derive(Debug)]
-struct Chosen {
-    id: i64,
-    line: Option<(String, String)>,
-    is_behind: bool,
+/// Rows that were looked at.
+#[derive(Debug, Default)]
+struct Seen {
+    /// What may be delivered.
+    free: Vec<Row>,
+    /// What stands behind a row that waits.
+    behind: Vec<Row>,
+}
+
+impl Seen {
+    /// Each row with the number of the first one of its line that is held.
+    fn of(rows: impl IntoIterator<Item = (Row, Option<i64>)>) -> Self {
+        let mut seen = Self::default();
+        for (mut row, first_held) in rows {
+            if first_held.is_some_and(|held| held < row.id) {
+                seen.behind.push(row);
+            } else {
+                row.has_behind = first_held.is_some();
+                seen.free.push(row);
+            }
+        }
+        seen
+    }
+}
+
+fn ids(rows: &[Row]) -> Vec<i64> {
+    rows.iter().map(|row| row.id).collect()
 }
 
 /// The lines of these rows, each once.
@@ -106,18 +127,9 @@ fn lines<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Vec<(&'r str, &'r str)>
     lines.into_iter().collect()
 }
 
-/// What of the chosen rows is to be taken, and what is to be parked.
-fn parted(chosen: &[Chosen]) -> (Vec<i64>, Vec<i64>) {
-    let (behind, free): (Vec<&Chosen>, Vec<&Chosen>) = chosen.iter().partition(|row| row.is_behind);
-    (free.into_iter().map(|row| row.id).collect(), behind.into_iter().map(|row| row.id).collect())
-}
-
-/// The lines of the chosen rows that stand behind others.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-fn lines_behind(chosen: &[Chosen]) -> Vec<(&str, &str)> {
-    let behind = chosen.iter().filter(|row| row.is_behind).filter_map(|row| row.line.as_ref());
-    let lines: BTreeSet<_> = behind.map(|(namespace, lane)| (namespace.as_str(), lane.as_str())).collect();
-    lines.into_iter().collect()
+/// The lines that go on when these rows are gone.
+fn lines_behind(rows: &[Row]) -> Vec<(&str, &str)> {
+    lines(rows.iter().filter(|row| row.has_behind))
 }
 
 /// How many rows of each line come when what was before them is gone: together no more than one look can take.
@@ -125,33 +137,49 @@ fn coming(lines: usize) -> i64 {
     i64::try_from((MOST_TAKEN / lines.max(1)).max(1)).unwrap_or(1)
 }
 
-/// The runs among the rows that were got, in their order, and what is to be given back.
-fn kept(chosen: &[Chosen], got: Vec<Row>) -> (Vec<Row>, Vec<i64>) {
-    let ids = got.iter().map(|row| row.id).collect();
-    let wanted = chosen.iter().filter(|row| !row.is_behind);
-    let line = |row: &Chosen| row.line.as_ref().map(|(namespace, lane)| (namespace.clone(), lane.clone()));
-    let lines: Vec<_> = wanted.map(|row| (row.id, line(row))).collect();
-    let wanted = lines
-        .iter()
-        .map(|(id, line)| (*id, line.as_ref().map(|(namespace, lane)| (namespace.as_str(), lane.as_str()))));
-    let run = acta_core::relay::runs(wanted, &ids);
-    let mut rows: BTreeMap<i64, Row> = got.into_iter().map(|row| (row.id, row)).collect();
-    (run.kept.iter().filter_map(|id| rows.remove(id)).collect(), run.given_back)
+/// What the source says of who has it, if that is this relay.
+fn held(holder: &Holder, relay: &str) -> Option<Held> {
+    let is_ours = holder.relay.as_deref() == Some(relay);
+    let since = holder.since_ms.filter(|_| is_ours)?;
+    Some(Held { since: Timestamp::from_millis(since), now: Timestamp::from_millis(holder.now_ms) })
+}
+
+/// Who has a source.
+#[derive(Debug)]
+struct Holder {
+    relay: Option<String>,
+    until_ms: Option<i64>,
+    since_ms: Option<i64>,
+    now_ms: i64,
+}
+
+impl Holder {
+    /// Another relay, whose time is not over.
+    fn is_another(&self, relay: &str) -> bool {
+        self.relay.as_deref().is_some_and(|holder| holder != relay)
+            && self.until_ms.is_some_and(|until| until > self.now_ms)
+    }
+
+    /// How the outbox stands, before its rows are counted.
+    fn standing(self) -> Standing {
+        let now = Timestamp::from_millis(self.now_ms);
+        let until = self.until_ms.map(Timestamp::from_millis).filter(|until| *until > now);
+        Standing { now, relay: self.relay.zip(until), ..Standing::default() }
+    }
 }
 
 /// Adds what is known of one status to how an outbox stands.
-fn tell(standing: &mut acta_core::relay::Standing, status: i64, count: i64, oldest_ms: Option<i64>) {
+fn tell(standing: &mut Standing, status: i64, count: i64, oldest_ms: Option<i64>) {
     let count = count.unsigned_abs();
     let counter = match status {
         0 => &mut standing.pending,
-        1 => &mut standing.taken,
+        1 => &mut standing.deferred,
         2 => &mut standing.parked,
-        3 => &mut standing.quarantined,
-        _ => &mut standing.deferred,
+        _ => &mut standing.quarantined,
     };
     *counter = count;
     if status != 3 {
-        let oldest = oldest_ms.map(acta_core::Timestamp::from_millis);
+        let oldest = oldest_ms.map(Timestamp::from_millis);
         standing.oldest = standing.oldest.into_iter().chain(oldest).min();
     }
 }

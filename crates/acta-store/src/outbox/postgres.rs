@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
+use acta_core::relay::{Discarded, Held, Look, Quarantined, Reason, Row, Source, Standing, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
 use super::table::{Postgres, Statements};
-use super::{Chosen, Dialect, RELEASED, Rounds, SWEPT, TableName, coming, kept, parted};
+use super::{Dialect, Holder, RELEASED, Rounds, SWEPT, Seen, TableName, coming, held, ids, lines, lines_behind};
 use crate::postgres::client::{Connections, Param, get, params};
 
 /// How many connections a relay needs: one that takes while another one removes.
@@ -71,9 +71,14 @@ impl PostgresOutbox {
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 0).map(i64::unsigned_abs))
     }
 
-    async fn now(&self) -> Result<Timestamp> {
-        let rows = self.all(&self.statements.now, &[]).await?;
-        rows.first().map_or(Ok(0), |row| get(row, 0)).map(Timestamp::from_millis)
+    async fn holder(&self) -> Result<Holder> {
+        let rows = self.all(&self.statements.holder, &[]).await?;
+        let row = rows.first().ok_or_else(|| self.is_empty())?;
+        Ok(Holder { relay: get(row, 0)?, until_ms: get(row, 1)?, since_ms: get(row, 2)?, now_ms: get(row, 3)? })
+    }
+
+    fn is_empty(&self) -> Error {
+        Error::Unavailable { place: self.place.clone(), why: "its table of sources is empty".into() }
     }
 
     async fn ids(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<i64>> {
@@ -132,7 +137,9 @@ fn row(from: &tokio_postgres::Row) -> Result<Row> {
         dedup_key: get(from, 6)?,
         options: get(from, 7)?,
         refusals: get::<i32>(from, 8)?.unsigned_abs(),
-        first_taken_at: Timestamp::from_millis(get(from, 9)?),
+        staged_at: Timestamp::from_millis(get(from, 9)?),
+        requeued_at: get::<Option<i64>>(from, 10)?.map(Timestamp::from_millis),
+        has_behind: false,
     })
 }
 
@@ -140,11 +147,20 @@ fn row(from: &tokio_postgres::Row) -> Result<Row> {
 impl Source for PostgresOutbox {
     async fn id(&self) -> Result<String> {
         let rows = self.all(&self.statements.source_id, &[]).await?;
-        let none = || Error::Unavailable { place: self.place.clone(), why: "its table of sources is empty".into() };
-        get(rows.first().ok_or_else(none)?, 0)
+        get(rows.first().ok_or_else(|| self.is_empty())?, 0)
     }
 
-    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
+    async fn hold(&self, relay: &str, hold: Span, is_clear: bool) -> Result<Option<Held>> {
+        let params = params![relay => TEXT, hold.as_millis() => INT8, i32::from(is_clear) => INT4];
+        self.all(&self.statements.hold, params).await?;
+        Ok(held(&self.holder().await?, relay))
+    }
+
+    async fn let_go(&self, relay: &str) -> Result<()> {
+        self.all(&self.statements.let_go, params![relay => TEXT]).await.map(|_| ())
+    }
+
+    async fn look(&self, most: usize, in_hand: &[i64]) -> Result<Look> {
         let is_release_due = self.rounds().is_release_due();
         if is_release_due {
             self.release().await?;
@@ -152,65 +168,43 @@ impl Source for PostgresOutbox {
         let is_sweep_due = self.rounds().is_sweep_due();
         let has_swept = is_sweep_due && self.sweep().await?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let looked = self.all(&self.own.choose, params![most => INT8]).await?;
-        let mut chosen = Vec::with_capacity(looked.len());
-        for row in &looked {
-            let lane: Option<String> = get(row, 2)?;
-            let namespace = get(row, 1)?;
-            chosen.push(Chosen { id: get(row, 0)?, line: lane.map(|lane| (namespace, lane)), is_behind: get(row, 3)? });
-        }
-        let (free, behind) = parted(&chosen);
-        let mut has_found = has_swept;
+        let seen = self.all(&self.own.look, params![most => INT8, in_hand => INT8_ARRAY]).await?;
+        let seen = seen.iter().map(|from| Ok((row(from)?, get(from, 11)?))).collect::<Result<Vec<_>>>()?;
+        let Seen { free, behind } = Seen::of(seen);
+        let mut has_found = has_swept || !free.is_empty();
         if !behind.is_empty() {
-            has_found |= self.count(&self.statements.park, params![behind => INT8_ARRAY]).await? > 0;
+            has_found |= self.count(&self.statements.park, params![ids(&behind) => INT8_ARRAY]).await? > 0;
             // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
-            self.let_on(&super::lines_behind(&chosen), 1).await?;
+            self.let_on(&lines(&behind), 1).await?;
         }
-        if free.is_empty() {
-            return Ok(Taken { has_found, ..Taken::default() });
-        }
-        let hold_ms = hold.as_millis();
-        let params = params![token => TEXT, hold_ms => INT8, free => INT8_ARRAY];
-        let got = self.all(&self.statements.take, params).await?.iter().map(row).collect::<Result<Vec<Row>>>()?;
-        let (rows, given_back) = kept(&chosen, got);
-        self.give_back(token, &given_back).await?;
-        // What others have locked is nothing to look at again at once.
-        has_found |= !rows.is_empty();
-        Ok(Taken { rows, now: self.now().await?, has_found })
+        Ok(Look { rows: free, has_found })
     }
 
-    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
-        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        self.all(&self.statements.remove, params![token => TEXT, ids => INT8_ARRAY]).await?;
+    async fn remove(&self, rows: &[Row]) -> Result<u64> {
+        let messages: Vec<&str> = rows.iter().map(|row| row.message.as_str()).collect();
+        let gone = self.count(&self.own.remove, params![ids(rows) => INT8_ARRAY, messages => TEXT_ARRAY]).await?;
         // Two steps, so that whoever parks a row in between looks again behind it.
-        let lines = super::lines(rows.iter().copied());
-        self.let_on(&lines, coming(lines.len())).await
+        let lines = lines_behind(rows);
+        self.let_on(&lines, coming(lines.len())).await?;
+        Ok(gone)
     }
 
-    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
-        if !ids.is_empty() {
-            self.all(&self.statements.give_back, params![token => TEXT, ids => INT8_ARRAY]).await?;
+    async fn defer(&self, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
+        let params = params![vec![row.id] => INT8_ARRAY, delay.as_millis() => INT8, fault => TEXT];
+        self.all(&self.statements.defer, params).await?;
+        if !behind.is_empty() {
+            self.all(&self.statements.park_behind, params![behind => INT8_ARRAY]).await?;
         }
         Ok(())
     }
 
-    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
-        // Those behind it first: while it is held, nobody takes them.
-        if !behind.is_empty() {
-            self.all(&self.statements.park_behind, params![token => TEXT, behind => INT8_ARRAY]).await?;
-        }
-        let params = params![token => TEXT, vec![row.id] => INT8_ARRAY, delay.as_millis() => INT8, fault => TEXT];
-        self.all(&self.statements.defer, params).await.map(|_| ())
-    }
-
-    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
-        let params = params![token => TEXT, vec![row.id] => INT8_ARRAY, reason.to_string() => TEXT];
-        self.all(&self.statements.quarantine, params).await?;
-        self.let_on(&super::lines([row]), coming(1)).await
+    async fn quarantine(&self, row: &Row, reason: &Reason) -> Result<()> {
+        self.all(&self.statements.quarantine, params![vec![row.id] => INT8_ARRAY, reason.to_string() => TEXT]).await?;
+        self.let_on(&lines([row]), coming(1)).await
     }
 
     async fn standing(&self) -> Result<Standing> {
-        let mut standing = Standing { now: self.now().await?, ..Standing::default() };
+        let mut standing = self.holder().await?.standing();
         for row in &self.all(&self.statements.standing, &[]).await? {
             super::tell(&mut standing, get::<i16>(row, 0)?.into(), get(row, 1)?, get(row, 2)?);
         }
@@ -249,7 +243,6 @@ impl Source for PostgresOutbox {
 fn quarantined(from: &tokio_postgres::Row) -> Result<Quarantined> {
     Ok(Quarantined {
         row: row(from)?,
-        staged_at: Timestamp::from_millis(get(from, 10)?),
         quarantined_at: get::<Option<i64>>(from, 11)?.map(Timestamp::from_millis),
         fault: get(from, 12)?,
     })

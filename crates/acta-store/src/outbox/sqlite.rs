@@ -1,19 +1,22 @@
 //! An outbox in an SQLite file of the application's.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
+use acta_core::relay::{Discarded, Held, Look, Quarantined, Reason, Row, Source, Standing, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior, params};
 
 use super::table::{Sqlite, Statements};
-use super::{Chosen, Dialect, RELEASED, Rounds, SWEPT, TableName, coming, kept, parted};
+use super::{Dialect, Holder, RELEASED, Rounds, SWEPT, Seen, TableName, coming, held, lines, lines_behind};
 
 /// How long a writer of the application is waited for.
 const BUSY: Duration = Duration::from_secs(5);
+/// How much of the file is kept in memory: negative numbers are KiB.
+const CACHE_KIB: i64 = -16_384;
 
 /// An outbox in an SQLite file.
 #[derive(Debug)]
@@ -71,9 +74,14 @@ impl SqliteOutbox {
         .await
     }
 
+    /// What an operator does is durable before it is answered.
     async fn change(&self, what: fn(&Statements) -> &String, ids: &[i64]) -> Result<u64> {
         let ids = list(ids);
-        self.run(move |db, words, _| execute(db, what(&words.common), params![ids])).await
+        self.run(move |db, words, _| {
+            db.pragma_update(None, "synchronous", "FULL")?;
+            execute(db, what(&words.common), params![ids])
+        })
+        .await
     }
 }
 
@@ -111,6 +119,12 @@ impl Inner {
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
         )?;
         db.busy_timeout(BUSY)?;
+        db.pragma_update(None, "cache_size", CACHE_KIB)?;
+        let journal: String = db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if journal == "wal" {
+            // What a relay has written may be lost with the machine's power: the ledger knows what has arrived.
+            db.pragma_update(None, "synchronous", "NORMAL")?;
+        }
         Ok(db)
     }
 }
@@ -123,8 +137,11 @@ fn execute(db: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<
     db.prepare_cached(sql)?.execute(params).map(|count| count as u64)
 }
 
-fn now(db: &Connection, statements: &Statements) -> rusqlite::Result<Timestamp> {
-    db.prepare_cached(&statements.now)?.query_row([], |row| row.get(0)).map(Timestamp::from_millis)
+fn holder(db: &Connection, statements: &Statements) -> rusqlite::Result<Holder> {
+    let of = |row: &rusqlite::Row<'_>| {
+        Ok(Holder { relay: row.get(0)?, until_ms: row.get(1)?, since_ms: row.get(2)?, now_ms: row.get(3)? })
+    };
+    db.prepare_cached(&statements.holder)?.query_row([], of)
 }
 
 fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
@@ -138,25 +155,26 @@ fn row(from: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
         dedup_key: from.get(6)?,
         options: from.get(7)?,
         refusals: from.get(8)?,
-        first_taken_at: Timestamp::from_millis(from.get(9)?),
+        staged_at: Timestamp::from_millis(from.get(9)?),
+        requeued_at: from.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+        has_behind: false,
     })
 }
 
-/// What a look finds, before anything is written.
+/// What is to be written before rows are looked at.
 #[derive(Default)]
-struct Look {
-    due: Vec<i64>,
+struct Due {
+    deferred: Vec<i64>,
     /// Parked rows whose lines were left behind.
     stranded: Vec<i64>,
     /// There are more lines to be looked at.
     goes_on: bool,
-    has_rows: bool,
 }
 
-fn look(db: &Connection, words: &Words, rounds: &mut Rounds) -> rusqlite::Result<Look> {
-    let mut look = Look::default();
+fn due(db: &Connection, words: &Words, rounds: &mut Rounds) -> rusqlite::Result<Due> {
+    let mut due = Due::default();
     if rounds.is_release_due() {
-        look.due = ids(db, &words.common.due, params![RELEASED])?;
+        due.deferred = ids(db, &words.common.due, params![RELEASED])?;
     }
     if rounds.is_sweep_due() {
         let (namespace, lane) = &rounds.cursor;
@@ -166,11 +184,26 @@ fn look(db: &Connection, words: &Words, rounds: &mut Rounds) -> rusqlite::Result
             .collect::<rusqlite::Result<Vec<(String, String, Option<i64>)>>>()?;
         let last = found.last().map(|(namespace, lane, _)| (namespace.clone(), lane.clone()));
         rounds.has_swept(found.len(), last);
-        look.stranded = found.into_iter().filter_map(|(.., parked)| parked).collect();
-        look.goes_on = !rounds.was_around;
+        due.stranded = found.into_iter().filter_map(|(.., parked)| parked).collect();
+        due.goes_on = !rounds.was_around;
     }
-    look.has_rows = db.prepare_cached(&words.own.choose)?.exists(params![1])?;
-    Ok(look)
+    Ok(due)
+}
+
+fn seen(db: &Connection, words: &Words, most: usize, in_hand: &[i64]) -> rusqlite::Result<Seen> {
+    let more = i64::try_from(most.saturating_add(in_hand.len())).unwrap_or(i64::MAX);
+    let in_hand: HashSet<i64> = in_hand.iter().copied().collect();
+    let mut look = db.prepare_cached(&words.own.look)?;
+    let mut rows = look.query(params![more])?;
+    let mut seen = Vec::new();
+    while seen.len() < most
+        && let Some(from) = rows.next()?
+    {
+        if !in_hand.contains(&from.get(0)?) {
+            seen.push((row(from)?, from.get(11)?));
+        }
+    }
+    Ok(Seen::of(seen))
 }
 
 fn ids(db: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<Vec<i64>> {
@@ -178,18 +211,14 @@ fn ids(db: &Connection, sql: &str, params: impl Params) -> rusqlite::Result<Vec<
 }
 
 /// So many rows of each of these lines come, if its first held one is parked.
-fn let_on(db: &Connection, words: &Words, lines: &[(String, String)]) -> rusqlite::Result<()> {
+fn let_on(db: &Connection, words: &Words, lines: &[(&str, &str)], most: i64) -> rusqlite::Result<()> {
     for (namespace, lane) in lines {
-        let parked = ids(db, &words.own.parked, params![namespace, lane, coming(lines.len())])?;
+        let parked = ids(db, &words.own.parked, params![namespace, lane, most])?;
         if !parked.is_empty() {
             execute(db, &words.common.unpark, params![list(&parked)])?;
         }
     }
     Ok(())
-}
-
-fn owned(lines: Vec<(&str, &str)>) -> Vec<(String, String)> {
-    lines.into_iter().map(|(namespace, lane)| (namespace.to_owned(), lane.to_owned())).collect()
 }
 
 #[async_trait]
@@ -198,83 +227,82 @@ impl Source for SqliteOutbox {
         self.run(|db, words, _| db.query_row(&words.common.source_id, [], |row| row.get(0))).await
     }
 
-    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
-        let (token, hold_ms, most) = (token.to_owned(), hold.as_millis(), i64::try_from(most).unwrap_or(i64::MAX));
-        self.run(move |db, words, rounds| {
+    async fn hold(&self, relay: &str, hold: Span, is_clear: bool) -> Result<Option<Held>> {
+        let (relay, hold_ms) = (relay.to_owned(), hold.as_millis());
+        self.run(move |db, words, _| {
             // A look first, which waits for nobody, and for which nobody waits.
-            let found = look(db, words, rounds)?;
-            if found.due.is_empty() && found.stranded.is_empty() && !found.has_rows {
-                return Ok(Taken { has_found: found.goes_on, ..Taken::default() });
+            if holder(db, &words.common)?.is_another(&relay) {
+                return Ok(None);
             }
-            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if !found.due.is_empty() {
-                execute(&db, &words.common.release, params![list(&found.due)])?;
+            execute(db, &words.common.hold, params![relay, hold_ms, i64::from(is_clear)])?;
+            Ok(held(&holder(db, &words.common)?, &relay))
+        })
+        .await
+    }
+
+    async fn let_go(&self, relay: &str) -> Result<()> {
+        let relay = relay.to_owned();
+        self.run(move |db, words, _| execute(db, &words.common.let_go, params![relay]).map(|_| ())).await
+    }
+
+    async fn look(&self, most: usize, in_hand: &[i64]) -> Result<Look> {
+        let in_hand = in_hand.to_vec();
+        self.run(move |db, words, rounds| {
+            // Whoever finds nothing writes nothing.
+            let Due { deferred, stranded, goes_on } = due(db, words, rounds)?;
+            if !deferred.is_empty() {
+                execute(db, &words.common.release, params![list(&deferred)])?;
             }
-            if !found.stranded.is_empty() {
-                execute(&db, &words.common.unpark, params![list(&found.stranded)])?;
+            if !stranded.is_empty() {
+                execute(db, &words.common.unpark, params![list(&stranded)])?;
             }
-            let chosen = {
-                let mut look = db.prepare_cached(&words.own.choose)?;
-                let of = |row: &rusqlite::Row<'_>| {
-                    let (namespace, lane): (String, Option<String>) = (row.get(1)?, row.get(2)?);
-                    Ok(Chosen { id: row.get(0)?, line: lane.map(|lane| (namespace, lane)), is_behind: row.get(3)? })
-                };
-                look.query_map(params![most], of)?.collect::<rusqlite::Result<Vec<Chosen>>>()?
-            };
-            let (free, behind) = parted(&chosen);
+            let Seen { free, behind } = seen(db, words, most, &in_hand)?;
             if !behind.is_empty() {
-                execute(&db, &words.common.park, params![list(&behind)])?;
+                let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                execute(&db, &words.common.park, params![list(&super::ids(&behind))])?;
+                // What they stood behind may have gone since the look.
+                let_on(&db, words, &lines(&behind), 1)?;
+                db.commit()?;
             }
-            let got = db
-                .prepare_cached(&words.common.take)?
-                .query_map(params![token, hold_ms, list(&free)], row)?
-                .collect::<rusqlite::Result<Vec<Row>>>()?;
-            let (rows, given_back) = kept(&chosen, got);
-            if !given_back.is_empty() {
-                execute(&db, &words.common.give_back, params![token, list(&given_back)])?;
+            Ok(Look { has_found: goes_on || !free.is_empty() || !behind.is_empty(), rows: free })
+        })
+        .await
+    }
+
+    async fn remove(&self, rows: &[Row]) -> Result<u64> {
+        let rows = rows.to_vec();
+        self.run(move |db, words, _| {
+            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let mut gone = 0;
+            for row in &rows {
+                // By its message, too: a table that was emptied meanwhile may have given its number to another row.
+                gone += execute(&db, &words.own.remove, params![row.id, row.message])?;
             }
-            let now = now(&db, &words.common)?;
+            let lines = lines_behind(&rows);
+            let_on(&db, words, &lines, coming(lines.len()))?;
             db.commit()?;
-            Ok(Taken { rows, now, has_found: found.goes_on || !chosen.is_empty() })
+            Ok(gone)
         })
         .await
     }
 
-    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
-        let (token, ids) = (token.to_owned(), list(&rows.iter().map(|row| row.id).collect::<Vec<_>>()));
-        let lines = owned(super::lines(rows.iter().copied()));
+    async fn defer(&self, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
+        let (id, behind, fault) = (list(&[row.id]), list(behind), fault.to_owned());
         self.run(move |db, words, _| {
             let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            execute(&db, &words.common.remove, params![token, ids])?;
-            let_on(&db, words, &lines)?;
+            execute(&db, &words.common.defer, params![id, delay.as_millis(), fault])?;
+            execute(&db, &words.common.park_behind, params![behind])?;
             db.commit()
         })
         .await
     }
 
-    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
-        let (token, ids) = (token.to_owned(), list(ids));
-        self.run(move |db, words, _| execute(db, &words.common.give_back, params![token, ids]).map(|_| ())).await
-    }
-
-    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
-        let (token, id, behind, fault) = (token.to_owned(), list(&[row.id]), list(behind), fault.to_owned());
+    async fn quarantine(&self, row: &Row, reason: &Reason) -> Result<()> {
+        let (row, reason) = (row.clone(), reason.to_string());
         self.run(move |db, words, _| {
             let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            execute(&db, &words.common.defer, params![token, id, delay.as_millis(), fault])?;
-            execute(&db, &words.common.park_behind, params![token, behind])?;
-            db.commit()
-        })
-        .await
-    }
-
-    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
-        let (token, id, reason) = (token.to_owned(), list(&[row.id]), reason.to_string());
-        let line = owned(super::lines([row]));
-        self.run(move |db, words, _| {
-            let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            execute(&db, &words.common.quarantine, params![token, id, reason])?;
-            let_on(&db, words, &line)?;
+            execute(&db, &words.common.quarantine, params![list(&[row.id]), reason])?;
+            let_on(&db, words, &lines([&row]), coming(1))?;
             db.commit()
         })
         .await
@@ -282,7 +310,7 @@ impl Source for SqliteOutbox {
 
     async fn standing(&self) -> Result<Standing> {
         self.run(|db, words, _| {
-            let mut standing = Standing { now: now(db, &words.common)?, ..Standing::default() };
+            let mut standing = holder(db, &words.common)?.standing();
             let mut look = db.prepare_cached(&words.common.standing)?;
             let mut rows = look.query([])?;
             while let Some(row) = rows.next()? {
@@ -307,8 +335,11 @@ impl Source for SqliteOutbox {
 
     async fn keep(&self, ids: &[i64], why: &Why) -> Result<()> {
         let (ids, why) = (list(ids), why.clone());
-        self.run(move |db, words, _| execute(db, &words.common.keep, params![ids, why.actor, why.reason]).map(|_| ()))
-            .await
+        self.run(move |db, words, _| {
+            db.pragma_update(None, "synchronous", "FULL")?;
+            execute(db, &words.common.keep, params![ids, why.actor, why.reason]).map(|_| ())
+        })
+        .await
     }
 
     async fn discarded(&self, which: &Which) -> Result<Vec<Discarded>> {
@@ -326,7 +357,6 @@ impl Source for SqliteOutbox {
 fn quarantined(from: &rusqlite::Row<'_>) -> rusqlite::Result<Quarantined> {
     Ok(Quarantined {
         row: row(from)?,
-        staged_at: Timestamp::from_millis(from.get(10)?),
         quarantined_at: from.get::<_, Option<i64>>(11)?.map(Timestamp::from_millis),
         fault: from.get(12)?,
     })

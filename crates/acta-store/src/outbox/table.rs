@@ -153,27 +153,27 @@ macro_rules! statements {
 statements! {
     /// The statements on one table.
     Statements in "sql/":
-    source_id, now, due, release, park, unpark, take, give_back, park_behind, remove, defer, quarantine, standing, quarantined, requeue,
-    keep, discard, discarded, sweep,
+    source_id, hold, let_go, holder, due, release, park, unpark, park_behind, defer, quarantine, standing, quarantined, requeue, keep,
+    discard, discarded, sweep,
 }
 
 #[cfg(feature = "postgres")]
 statements! {
     /// Those that PostgreSQL needs its own words for.
-    Postgres in "sql/postgres/": choose, parked,
+    Postgres in "sql/postgres/": look, parked, remove,
 }
 
 #[cfg(feature = "sqlite")]
 statements! {
     /// Those that SQLite needs its own words for.
-    Sqlite in "sql/sqlite/": choose, parked,
+    Sqlite in "sql/sqlite/": look, parked, remove,
 }
 
 #[cfg(feature = "mysql")]
 statements! {
     /// Those that MySQL needs other words for.
     Mysql in "sql/mysql/":
-    choose, park, take, held, due, release, is_parked, parked, unpark, heads, sweep,
+    choose, pending, park, due, release, is_parked, parked, unpark, heads, sweep, remove,
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
-//! The relay: round after round.
+//! The relay: look after look.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acta_core::relay::{HOLD, Pace, Source};
-use acta_core::{Random, Result, Seeded, Span};
+use acta_core::relay::{Found, HOLD, Pace, Source};
+use acta_core::{Result, Span};
 use acta_store::random::system_random;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use super::round::Round;
+use super::line::Line;
 use crate::ledger::Ledger;
 
 /// Carries rows from outboxes into a ledger.
 ///
-/// Relays are peers: any number of them may work on one outbox. One that dies holds what it has taken for thirty seconds; then
-/// another one takes it over, and what had arrived is not delivered again.
+/// Relays are peers: any number of them may work on one outbox. One has it to itself while it finds rows, the others stand by. Where it
+/// dies, another one takes over in ten seconds, and what had arrived is not delivered again.
 #[derive(Debug)]
 pub struct Relay {
     ledger: Ledger,
@@ -39,13 +39,13 @@ impl Relay {
         self
     }
 
-    /// For how long rows are held, instead of 30 s: so long they wait where a relay has died. It delivers within half of it.
+    /// For how long a relay has an outbox to itself, instead of 10 s: so long its rows wait where it has died.
     pub fn hold(mut self, hold: Span) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Ends when a look finds nothing that may be delivered now.
+    /// Ends when a look finds nothing that may be delivered now. Another relay's time is waited for.
     pub fn until_idle(mut self, until_idle: bool) -> Self {
         self.until_idle = until_idle;
         self
@@ -56,21 +56,13 @@ impl Relay {
         Arc::clone(&self.woken)
     }
 
-    /// Works until `shutdown` is ready, and then until what it has taken is delivered or given back.
+    /// Works until `shutdown` is ready, and then until what it has in hand is delivered.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<()> {
         let mut set = JoinSet::new();
-        let ending = Arc::new(tokio::sync::watch::Sender::new(false));
+        let ending = Arc::new(watch::Sender::new(false));
         for source in &self.sources {
-            let line = Line {
-                source: Arc::clone(source),
-                ledger: self.ledger.clone(),
-                hold: self.hold,
-                until_idle: self.until_idle,
-                random: system_random()?,
-                pace: Pace::default(),
-                id: None,
-            };
-            set.spawn(line.run(Arc::clone(&self.woken), ending.subscribe()));
+            let line = Line::new(Arc::clone(source), &self.ledger, self.hold, system_random()?);
+            set.spawn(carry(line, self.until_idle, Arc::clone(&self.woken), ending.subscribe()));
         }
         let mut shutdown = std::pin::pin!(shutdown);
         let mut is_told = false;
@@ -87,63 +79,34 @@ impl Relay {
     }
 }
 
-/// What carries from one source.
-struct Line {
-    source: Arc<dyn Source>,
-    ledger: Ledger,
-    hold: Span,
-    until_idle: bool,
-    random: Seeded,
-    pace: Pace,
-    id: Option<String>,
-}
-
-impl Line {
-    async fn run(mut self, woken: Arc<Notify>, mut ending: tokio::sync::watch::Receiver<bool>) {
-        while !*ending.borrow_and_update() {
-            let pause_ms = match self.round().await {
-                Ok(has_found) => {
-                    if self.pace.is_failing() {
-                        tracing::info!("the outbox is worked on again");
-                    }
-                    if self.until_idle && !has_found {
-                        return;
-                    }
-                    self.pace.went_well(has_found)
+/// Works on one source until it is told to end.
+async fn carry(mut line: Line, until_idle: bool, woken: Arc<Notify>, mut ending: watch::Receiver<bool>) {
+    let mut pace = Pace::default();
+    while !*ending.borrow_and_update() {
+        let pause_ms = match line.round(&ending).await {
+            Ok(found) => {
+                if pace.is_failing() {
+                    tracing::info!("the outbox is worked on again");
                 }
-                Err(fault) => {
-                    let pause_ms = self.pace.failed();
-                    tracing::warn!(%fault, pause_ms, "the outbox waits");
-                    pause_ms
+                if until_idle && found == Found::Nothing {
+                    break;
                 }
-            };
-            if pause_ms == 0 {
-                continue;
+                pace.went_well(found)
             }
-            tokio::select! {
-                () = sleep(Duration::from_millis(pause_ms)) => {}
-                () = woken.notified() => {}
-                _ = ending.changed() => {}
+            Err(fault) => {
+                let pause_ms = pace.failed();
+                tracing::warn!(%fault, pause_ms, "the outbox waits");
+                pause_ms
             }
+        };
+        if pause_ms == 0 {
+            continue;
+        }
+        tokio::select! {
+            () = sleep(Duration::from_millis(pause_ms)) => {}
+            () = woken.notified() => {}
+            _ = ending.changed() => {}
         }
     }
-
-    /// One look; whether there was anything.
-    async fn round(&mut self) -> Result<bool> {
-        let id = match &self.id {
-            Some(id) => id.clone(),
-            None => self.source.id().await?,
-        };
-        self.id = Some(id.clone());
-        let round = Round {
-            source: &*self.source,
-            ledger: &**self.ledger.store(),
-            id: &id,
-            token: format!("{:016x}{:016x}", self.random.next_u64(), self.random.next_u64()),
-            until: Instant::now() + self.hold.to_std() / 2,
-            random: &mut self.random,
-            arrived: 0,
-        };
-        round.run(self.hold).await
-    }
+    line.end().await;
 }

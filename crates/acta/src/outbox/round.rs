@@ -1,10 +1,8 @@
-//! One look at an outbox: take, deliver, remove.
+//! One batch of rows on its way into the ledger.
 
 use std::collections::BTreeMap;
 
-use acta_core::relay::{
-    Arrival, Batch, Cut, MOST_TAKEN, Next, Reason, Row, Source, Taken, after_refusal, delivery_key,
-};
+use acta_core::relay::{Arrival, Batch, Cut, Held, Next, Reason, Row, Source, after_refusal, delivery_key};
 use acta_core::store::{Deliver, Delivered, Deliveries};
 use acta_core::{Error, Label, Namespace, Result, Seeded, Span, Store};
 use acta_store::failpoint::failpoint;
@@ -17,55 +15,56 @@ pub(super) struct Round<'l> {
     pub(super) random: &'l mut Seeded,
     /// Which outbox it is.
     pub(super) id: &'l str,
-    /// Under which the rows are held.
-    pub(super) token: String,
-    /// Until when nothing else may be delivered under it: in half the time in which nobody else may have the rows.
+    /// Until when the ledger is waited for.
     pub(super) until: Instant,
-    /// How many rows have arrived.
-    pub(super) arrived: usize,
+    /// Until when deliveries may be closed: no other relay, and so no operator behind it, can have decided about these rows yet.
+    pub(super) closes_until: Instant,
+    /// What has arrived.
+    pub(super) gone: Vec<Row>,
+    /// Nothing was held up so far.
+    pub(super) is_smooth: bool,
+}
+
+/// What became of rows.
+pub(super) struct Carried {
+    /// These have arrived, and are to be removed.
+    pub(super) gone: Vec<Row>,
+    /// All have; what was looked at meanwhile may follow.
+    pub(super) is_smooth: bool,
+    pub(super) fault: Option<Failed>,
 }
 
 impl Round<'_> {
-    /// Takes rows for so long a time, and does with them what is to be done; whether there was anything.
-    ///
-    /// What can't be done now is given back. If nothing could be done, that is an error.
-    pub(super) async fn run(mut self, hold: Span) -> Result<bool> {
-        let Taken { rows, now, has_found } = self.source.take(&self.token, MOST_TAKEN, hold).await?;
+    /// Delivers what can be delivered, and puts aside what never can. What can't go now stays as it is.
+    pub(super) async fn run(mut self, rows: Vec<Row>, held: Held) -> Result<Carried> {
         let (mut good, mut bad) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
-            match row.judge(self.id, now) {
+            match row.judge(self.id, held) {
                 Ok(arrival) => good.push((row, arrival)),
                 Err(reason) => bad.push((row, reason)),
             }
         }
-        let mut failed = Failed::default();
+        let mut fault = None;
         let mut batches = Batch::of(good).into_iter().peekable();
         while let Some(batch) = batches.next() {
-            let ids = batch.ids();
             // A queue that does not answer leaves half of the time to the others.
             let left = self.until.saturating_duration_since(Instant::now());
             let until = if batches.peek().is_some() { self.until - left / 2 } else { self.until };
-            if failed.is_everywhere {
-                self.source.give_back(&self.token, &ids).await?;
-            } else if let Err(fault) = self.deliver(batch, until).await {
-                self.source.give_back(&self.token, &ids).await?;
-                failed.with(fault, until);
+            if let Err(what) = self.deliver(batch, until).await {
+                Failed::add(&mut fault, what, until);
+            }
+            if fault.as_ref().is_some_and(|fault| fault.is_everywhere) {
+                break;
             }
         }
-        let ids: Vec<i64> = bad.iter().map(|(row, _)| row.id).collect();
-        if failed.is_everywhere {
-            self.source.give_back(&self.token, &ids).await?;
-        } else if let Err(fault) = self.put_aside(bad).await {
-            self.source.give_back(&self.token, &ids).await?;
-            failed.with(fault, self.until);
-        }
-        match failed.fault {
-            Some(fault) if self.arrived > 0 && !failed.is_everywhere => {
-                tracing::warn!(%fault, "some rows of the outbox wait");
-                Ok(true)
+        let is_reached = !fault.as_ref().is_some_and(|fault| fault.is_everywhere);
+        if !bad.is_empty() && is_reached {
+            self.is_smooth = false;
+            if let Err(what) = self.put_aside(bad).await {
+                Failed::add(&mut fault, what, self.closes_until);
             }
-            fault => fault.map_or(Ok(has_found), Err),
         }
+        Ok(Carried { gone: self.gone, is_smooth: self.is_smooth && fault.is_none(), fault })
     }
 
     /// Delivers the rows of one namespace.
@@ -92,7 +91,7 @@ impl Round<'_> {
 
     async fn tell(&self, namespace: Namespace, deliveries: Deliveries, until: Instant) -> Result<Vec<Delivered>> {
         let late = || {
-            let why = "did not answer in the time in which the rows are certainly ours".into();
+            let why = "did not answer in time".into();
             Error::Unavailable { place: "the ledger".into(), why }
         };
         if Instant::now() >= until {
@@ -103,39 +102,35 @@ impl Round<'_> {
     }
 
     async fn refused(&mut self, cut: Cut, fault: &Error) -> Result<()> {
+        self.is_smooth = false;
         let Cut { refused, behind } = cut;
         match after_refusal(refused.refusals, self.random) {
             Next::Later(delay_ms) => {
                 let delay = Span::from_millis(delay_ms);
-                self.source.defer(&self.token, &refused, &behind, delay, &fault.to_string()).await
+                self.source.defer(&refused, &behind, delay, &fault.to_string()).await
             }
-            Next::Quarantine => {
-                self.source.give_back(&self.token, &behind).await?;
-                self.put_aside(vec![(refused, Reason::Refused(fault.to_string()))]).await
-            }
+            Next::Quarantine => self.put_aside(vec![(refused, Reason::Refused(fault.to_string()))]).await,
         }
     }
 
     async fn settle(&mut self, batch: Batch, answers: Vec<Delivered>) -> Result<()> {
-        let (mut gone, mut closed) = (Vec::with_capacity(batch.rows.len()), Vec::new());
-        for ((row, _), answer) in batch.rows.iter().zip(answers) {
+        let (mut closed, before) = (Vec::new(), self.gone.len() as u64);
+        for ((row, _), answer) in batch.rows.into_iter().zip(answers) {
             match answer {
-                Delivered::Now { .. } | Delivered::Before(_) => gone.push(row),
+                Delivered::Now { .. } | Delivered::Before(_) => self.gone.push(row),
                 Delivered::Closed | Delivered::Open => closed.push(row),
             }
         }
-        self.arrived += gone.len();
+        metrics::counter!("acta_outbox_delivered_total").increment(self.gone.len() as u64 - before);
         failpoint("outbox-delivered");
-        metrics::counter!("acta_outbox_delivered_total").increment(gone.len() as u64);
-        self.source.remove(&self.token, &gone).await?;
         for row in closed {
-            self.quarantine(row, &Reason::Closed).await?;
+            self.quarantine(&row, &Reason::Closed).await?;
         }
         Ok(())
     }
 
     /// Puts rows into quarantine. Their deliveries are closed first, so that a relay that still has one in hand delivers nothing either.
-    async fn put_aside(&self, rows: Vec<(Row, Reason)>) -> Result<()> {
+    async fn put_aside(&mut self, rows: Vec<(Row, Reason)>) -> Result<()> {
         let mut by_queue: BTreeMap<String, Closing> = BTreeMap::new();
         for (row, reason) in rows {
             match row.namespace.parse::<Namespace>().ok().zip(delivery_key(self.id, &row.message).ok()) {
@@ -150,25 +145,26 @@ impl Round<'_> {
             }
         }
         for Closing { namespace, keys, rows } in by_queue.into_values() {
-            let answers = match self.tell(namespace, Deliveries::Close(keys), self.until).await {
+            let answers = match self.tell(namespace, Deliveries::Close(keys), self.closes_until).await {
                 // The ledger takes nothing for a queue of that name.
                 Err(fault) if fault.is_of_one_job() => vec![Delivered::Closed; rows.len()],
                 answers => answers?,
             };
-            for ((row, reason), answer) in rows.iter().zip(answers) {
+            for ((row, reason), answer) in rows.into_iter().zip(answers) {
                 match answer {
-                    Delivered::Before(_) => self.source.remove(&self.token, &[row]).await?,
-                    _ => self.quarantine(row, reason).await?,
+                    Delivered::Before(_) => self.gone.push(row),
+                    _ => self.quarantine(&row, &reason).await?,
                 }
             }
         }
         Ok(())
     }
 
-    async fn quarantine(&self, row: &Row, reason: &Reason) -> Result<()> {
+    async fn quarantine(&mut self, row: &Row, reason: &Reason) -> Result<()> {
+        self.is_smooth = false;
         tracing::warn!(row = row.id, %reason, "a row of the outbox is put into quarantine");
         metrics::counter!("acta_outbox_quarantined_total").increment(1);
-        self.source.quarantine(&self.token, row, reason).await
+        self.source.quarantine(row, reason).await
     }
 }
 
@@ -179,19 +175,18 @@ struct Closing {
     rows: Vec<(Row, Reason)>,
 }
 
-/// What went wrong in a round.
-#[derive(Default)]
-struct Failed {
-    /// At first.
-    fault: Option<Error>,
+/// What went wrong at first.
+pub(super) struct Failed {
+    pub(super) what: Error,
     /// The ledger does not answer at all, so that no other queue need be tried.
-    is_everywhere: bool,
+    pub(super) is_everywhere: bool,
 }
 
 impl Failed {
     /// Whatever was not answered by `until` may concern that one queue alone.
-    fn with(&mut self, fault: Error, until: Instant) {
-        self.is_everywhere |= (fault.is_unavailable() && Instant::now() < until) || fault.is_closed();
-        self.fault.get_or_insert(fault);
+    fn add(fault: &mut Option<Self>, what: Error, until: Instant) {
+        let is_everywhere = (what.is_unavailable() && Instant::now() < until) || what.is_closed();
+        let fault = fault.get_or_insert(Self { what, is_everywhere });
+        fault.is_everywhere |= is_everywhere;
     }
 }

@@ -65,11 +65,11 @@ pub(crate) struct RelayArgs {
     #[command(flatten)]
     pub(crate) sources: SourceArgs,
 
-    /// For how long rows are held: so long they wait where a relay has died
-    #[arg(long, value_name = "TIME", default_value = "30s")]
+    /// For how long a relay has an outbox to itself: so long its rows wait where it has died
+    #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(crate) hold: Span,
 
-    /// End when a look finds nothing that may be delivered now
+    /// End when a look finds nothing that may be delivered now; another relay's time is waited for
     #[arg(long)]
     pub(crate) until_idle: bool,
 }

@@ -61,7 +61,7 @@ async fn relay(settings: &Settings, printer: &Printer, args: &RelayArgs) -> Resu
         sources.into_iter().fold(Relay::new(&ledger).hold(args.hold).until_idle(args.until_idle), Relay::source);
     printer.news(if args.until_idle { "carrying what is there" } else { "carrying; interrupt to end" });
     relay.run(interrupts.next()).await?;
-    printer.news("ended: what was taken is delivered or given back");
+    printer.news("ended: what was in hand is delivered");
     Ok(Exit::Done)
 }
 
@@ -71,26 +71,27 @@ async fn relay(settings: &Settings, printer: &Printer, args: &RelayArgs) -> Resu
 struct Status<'s> {
     source: &'s str,
     pending: u64,
-    taken: u64,
     parked: u64,
     deferred: u64,
     quarantined: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<Timestamp>,
     lag_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    relay: Option<&'s str>,
 }
 
 impl<'s> Status<'s> {
-    fn of(source: &'s str, standing: &Standing) -> Self {
+    fn of(source: &'s str, standing: &'s Standing) -> Self {
         Self {
             source,
             pending: standing.pending,
-            taken: standing.taken,
             parked: standing.parked,
             deferred: standing.deferred,
             quarantined: standing.quarantined,
             oldest: standing.oldest,
             lag_ms: standing.oldest.map_or(0, |oldest| standing.now.since_ms(oldest).max(0)),
+            relay: standing.relay.as_ref().map(|(relay, _)| relay.as_str()),
         }
     }
 }
@@ -113,22 +114,22 @@ async fn status(printer: &Printer, args: &SourceArgs) -> Result<Exit> {
             printer.json(&status)?;
             continue;
         }
-        let waiting = status.pending + status.taken + status.parked + status.deferred;
+        let waiting = status.pending + status.parked + status.deferred;
         let lag =
             if waiting == 0 { "-".into() } else { format!("{}.{:03} s", status.lag_ms / 1_000, status.lag_ms % 1_000) };
         rows.push(vec![
             name.clone(),
             waiting.to_string(),
             status.pending.to_string(),
-            status.taken.to_string(),
             status.parked.to_string(),
             status.deferred.to_string(),
             lag,
             status.quarantined.to_string(),
+            or_none(status.relay),
         ]);
     }
     if !printer.is_json() {
-        let headings = ["SOURCE", "WAITING", "PENDING", "TAKEN", "PARKED", "DEFERRED", "OLDEST", "QUARANTINED"];
+        let headings = ["SOURCE", "WAITING", "PENDING", "PARKED", "DEFERRED", "OLDEST", "QUARANTINED", "RELAY"];
         printer.table(&headings, &rows)?;
     }
     Ok(Exit::Done)
@@ -166,7 +167,7 @@ async fn found(args: &QuarantineArgs) -> Result<(Arc<dyn Source>, Vec<Quarantine
 }
 
 impl<'r> Row<'r> {
-    fn of(Quarantined { row, staged_at, quarantined_at, fault }: &'r Quarantined) -> Self {
+    fn of(Quarantined { row, quarantined_at, fault }: &'r Quarantined) -> Self {
         Self {
             id: row.id,
             message: &row.message,
@@ -175,7 +176,7 @@ impl<'r> Row<'r> {
             lane: row.lane.as_deref(),
             payload: &row.payload,
             refusals: row.refusals,
-            staged_at: *staged_at,
+            staged_at: row.staged_at,
             quarantined_at: *quarantined_at,
             reason: fault.as_deref(),
         }
@@ -208,7 +209,7 @@ fn print(printer: &Printer, rows: &[Quarantined]) -> Result<()> {
             of.row.id.to_string(),
             of.row.namespace.clone(),
             or_none(of.row.lane.as_deref()),
-            of.staged_at.to_string(),
+            of.row.staged_at.to_string(),
             or_none(of.fault.as_deref()),
         ]
     };

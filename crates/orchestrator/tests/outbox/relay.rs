@@ -12,7 +12,7 @@ pub(crate) struct Relay {
 
 impl Relay {
     pub(crate) fn start(desk: &Desk, shop: &Shop) -> Self {
-        Self::start_with(desk, shop, "2s", &[])
+        Self::start_with(desk, shop, "1s", &[])
     }
 
     pub(crate) fn start_with(desk: &Desk, shop: &Shop, hold: &str, environment: &[(&str, &str)]) -> Self {

@@ -23,9 +23,8 @@ fn a_stalled_relay_delivers_nothing(kind: &str) {
     let row = |number: usize| format!("('transactions/orders', '{{\"order\": {number}}}', 'lane {number}')");
     let rows: Vec<String> = (1..5).map(row).collect();
     shop.run(&format!("INSERT INTO acta_outbox (namespace, payload, lane) VALUES {}", rows.join(", ")));
-    until("it has them in hand", || shop.count("status = 1") == 4);
-    // Time for the step from the one database to the other; what it tests holds wherever it stands still.
-    std::thread::park_timeout(Duration::from_millis(100));
+    // Time for a look and for the step from the one database to the other; what it tests holds wherever it stands still.
+    std::thread::park_timeout(Duration::from_millis(500));
     stalled.signal("-STOP");
     ledger.execute_batch("ROLLBACK").unwrap();
     shop.run("UPDATE acta_outbox SET payload = 'no JSON' WHERE lane IN ('lane 1', 'lane 2', 'lane 3')");

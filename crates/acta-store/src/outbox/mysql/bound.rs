@@ -13,7 +13,7 @@ pub(super) const MOST: usize = 900;
 pub(super) enum Param {
     One(Value),
     /// Up to [`MOST`] of them.
-    Many(Vec<i64>),
+    Many(Vec<Value>),
 }
 
 pub(super) fn one(value: impl Into<Value>) -> Param {
@@ -21,7 +21,11 @@ pub(super) fn one(value: impl Into<Value>) -> Param {
 }
 
 pub(super) fn many(ids: &[i64]) -> Param {
-    Param::Many(ids.to_vec())
+    Param::Many(ids.iter().map(|id| Value::from(*id)).collect())
+}
+
+pub(super) fn texts<'t>(texts: impl Iterator<Item = &'t str>) -> Param {
+    Param::Many(texts.map(Value::from).collect())
 }
 
 /// The statement with question marks, and what they stand for, in their order.
@@ -35,8 +39,8 @@ pub(super) fn bound(sql: &str, params: &[Param]) -> (String, Vec<Value>) {
                 text.push('?');
                 values.push(value.clone());
             }
-            Some(Param::Many(ids)) => {
-                let all = filled(ids);
+            Some(Param::Many(list)) => {
+                let all = filled(list);
                 text.push_str(&vec!["?"; all.len()].join(", "));
                 values.extend(all);
             }
@@ -47,12 +51,12 @@ pub(super) fn bound(sql: &str, params: &[Param]) -> (String, Vec<Value>) {
     (text, values)
 }
 
-fn filled(ids: &[i64]) -> Vec<Value> {
+fn filled(values: &[Value]) -> Vec<Value> {
     // Nothing is in a list of NULL.
-    let last = ids.last().map_or(Value::NULL, |last| (*last).into());
-    let length = LENGTHS.into_iter().find(|length| *length >= ids.len()).unwrap_or(ids.len());
-    let more = std::iter::repeat_n(last, length - ids.len());
-    ids.iter().map(|id| Value::from(*id)).chain(more).collect()
+    let last = values.last().cloned().unwrap_or(Value::NULL);
+    let length = LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len());
+    let more = std::iter::repeat_n(last, length - values.len());
+    values.iter().cloned().chain(more).collect()
 }
 
 #[cfg(test)]

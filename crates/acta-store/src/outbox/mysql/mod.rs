@@ -6,15 +6,16 @@
 mod bound;
 mod session;
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use acta_core::relay::{Discarded, Quarantined, Reason, Row, Source, Standing, Taken, Which, Why};
+use acta_core::relay::{Discarded, Held, Look, Quarantined, Reason, Row, Source, Standing, Which, Why};
 use acta_core::{Error, Result, Span, Timestamp};
 use async_trait::async_trait;
 
 use super::table::{Mysql, Statements};
-use super::{Chosen, Dialect, Rounds, SWEPT, TableName, coming, kept, parted};
-use bound::{MOST, Param, bound, many, one};
+use super::{Dialect, Holder, Rounds, SWEPT, Seen, TableName, coming, held, ids, lines, lines_behind};
+use bound::{MOST, Param, bound, many, one, texts};
 use session::{Attempt, Connections, get};
 
 /// How many lines one statement asks for. Fewer are filled up with the last one, so that few statements are prepared.
@@ -171,18 +172,16 @@ impl MysqlOutbox {
         Ok(ids)
     }
 
-    /// Takes what is free of these rows; what it got, and the instant of the source's clock.
-    async fn hold(&self, token: &str, hold: Span, free: &[i64]) -> Result<(Vec<Row>, Timestamp)> {
-        self.change(&self.mysql.take, free, |ids| vec![one(token), one(hold.as_millis()), many(ids)]).await?;
-        let (mut got, mut now) = (Vec::new(), Timestamp::default());
-        for ids in free.chunks(MOST) {
-            let rows = self.all(&self.mysql.held, &[one(token), many(ids)]).await?;
-            for (row, instant) in self.read(&rows, |from| Ok((row(from)?, get(from, 10)?)))? {
-                got.push(row);
-                now = Timestamp::from_millis(instant);
-            }
-        }
-        Ok((got, now))
+    async fn holder(&self) -> Result<Holder> {
+        let of = |row: &mysql_async::Row| {
+            Ok(Holder { relay: get(row, 0)?, until_ms: get(row, 1)?, since_ms: get(row, 2)?, now_ms: get(row, 3)? })
+        };
+        let rows = self.read(&self.all(&self.statements.holder, &[]).await?, of)?;
+        rows.into_iter().next().ok_or_else(|| self.is_empty())
+    }
+
+    fn is_empty(&self) -> Error {
+        Error::Unavailable { place: self.db.place().into(), why: "its table of sources is empty".into() }
     }
 }
 
@@ -201,74 +200,83 @@ fn row(from: &mysql_async::Row) -> Attempt<Row> {
         dedup_key: get(from, 6)?,
         options: get(from, 7)?,
         refusals: get(from, 8)?,
-        first_taken_at: Timestamp::from_millis(get(from, 9)?),
+        staged_at: Timestamp::from_millis(get(from, 9)?),
+        requeued_at: get::<Option<i64>>(from, 10)?.map(Timestamp::from_millis),
+        has_behind: false,
     })
-}
-
-fn chosen(from: &mysql_async::Row) -> Attempt<Chosen> {
-    let lane: Option<String> = get(from, 2)?;
-    let namespace = get(from, 1)?;
-    Ok(Chosen { id: get(from, 0)?, line: lane.map(|lane| (namespace, lane)), is_behind: get(from, 3)? })
 }
 
 #[async_trait]
 impl Source for MysqlOutbox {
     async fn id(&self) -> Result<String> {
         let rows = self.read(&self.all(&self.statements.source_id, &[]).await?, |row| get(row, 0))?;
-        let none = || Error::Unavailable { place: self.db.place().into(), why: "its table of sources is empty".into() };
-        rows.into_iter().next().ok_or_else(none)
+        rows.into_iter().next().ok_or_else(|| self.is_empty())
     }
 
-    async fn take(&self, token: &str, most: usize, hold: Span) -> Result<Taken> {
+    async fn hold(&self, relay: &str, hold: Span, is_clear: bool) -> Result<Option<Held>> {
+        self.all(&self.statements.hold, &[one(relay), one(hold.as_millis()), one(is_clear)]).await?;
+        Ok(held(&self.holder().await?, relay))
+    }
+
+    async fn let_go(&self, relay: &str) -> Result<()> {
+        self.all(&self.statements.let_go, &[one(relay)]).await.map(|_| ())
+    }
+
+    async fn look(&self, most: usize, in_hand: &[i64]) -> Result<Look> {
         let is_release_due = self.rounds().is_release_due();
         if is_release_due {
             self.release().await?;
         }
         let is_sweep_due = self.rounds().is_sweep_due();
         let has_swept = is_sweep_due && self.sweep().await?;
-        let looked = self.all(&self.mysql.choose, &[one(most.min(MOST))]).await?;
-        if looked.is_empty() {
-            return Ok(Taken { has_found: has_swept, ..Taken::default() });
+        let most = most.min(MOST);
+        let chosen = self.all(&self.mysql.choose, &[one(most + in_hand.len())]).await?;
+        let of = |row: &mysql_async::Row| Ok((get(row, 0)?, [get(row, 1)?, get(row, 2)?]));
+        let chosen: Vec<(i64, [Option<i64>; 2])> = self.read(&chosen, of)?;
+        let in_hand: HashSet<i64> = in_hand.iter().copied().collect();
+        let new = chosen.into_iter().filter(|(id, _)| !in_hand.contains(id)).take(most);
+        let first_held: BTreeMap<i64, Option<i64>> =
+            new.map(|(id, held)| (id, held.into_iter().flatten().min())).collect();
+        let mut pending = Vec::new();
+        if !first_held.is_empty() {
+            let chosen: Vec<i64> = first_held.keys().copied().collect();
+            pending = self.read(&self.all(&self.mysql.pending, &[many(&chosen)]).await?, row)?;
         }
-        let chosen = self.read(&looked, chosen)?;
-        let (free, behind) = parted(&chosen);
-        let parked = self.change_ids(&self.mysql.park, &behind).await?;
-        // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
-        let first = self.parked(&super::lines_behind(&chosen), 1).await?;
-        self.unpark_heads(&first).await?;
-        let (got, now) = self.hold(token, hold, &free).await?;
-        let (rows, given_back) = kept(&chosen, got);
-        self.give_back(token, &given_back).await?;
-        // What others have locked is nothing to look at again at once.
-        Ok(Taken { has_found: has_swept || parked > 0 || !rows.is_empty(), rows, now })
+        let seen = pending.into_iter().map(|row| (first_held.get(&row.id).copied().flatten(), row));
+        let Seen { free, behind } = Seen::of(seen.map(|(held, row)| (row, held)));
+        let mut has_found = has_swept || !free.is_empty();
+        if !behind.is_empty() {
+            has_found |= self.change_ids(&self.mysql.park, &ids(&behind)).await? > 0;
+            // What they stood behind may have gone since the look; whoever lets it go from now on sees them parked.
+            let first = self.parked(&lines(&behind), 1).await?;
+            self.unpark_heads(&first).await?;
+        }
+        Ok(Look { rows: free, has_found })
     }
 
-    async fn remove(&self, token: &str, rows: &[&Row]) -> Result<()> {
-        let ids: Vec<i64> = rows.iter().map(|row| row.id).collect();
-        self.change(&self.statements.remove, &ids, |ids| vec![one(token), many(ids)]).await?;
-        let lines = super::lines(rows.iter().copied());
-        self.let_on(&lines, coming(lines.len())).await
+    async fn remove(&self, rows: &[Row]) -> Result<u64> {
+        let mut gone = 0;
+        for some in rows.chunks(MOST) {
+            let messages = some.iter().map(|row| row.message.as_str());
+            gone += self.change(&self.mysql.remove, &ids(some), |ids| vec![many(ids), texts(messages.clone())]).await?;
+        }
+        let lines = lines_behind(rows);
+        self.let_on(&lines, coming(lines.len())).await?;
+        Ok(gone)
     }
 
-    async fn give_back(&self, token: &str, ids: &[i64]) -> Result<()> {
-        self.change(&self.statements.give_back, ids, |ids| vec![one(token), many(ids)]).await.map(|_| ())
+    async fn defer(&self, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
+        self.all(&self.statements.defer, &[many(&[row.id]), one(delay.as_millis()), one(fault)]).await?;
+        self.change_ids(&self.statements.park_behind, behind).await.map(|_| ())
     }
 
-    async fn defer(&self, token: &str, row: &Row, behind: &[i64], delay: Span, fault: &str) -> Result<()> {
-        // Those behind it first: while it is held, nobody takes them.
-        self.change(&self.statements.park_behind, behind, |ids| vec![one(token), many(ids)]).await?;
-        let params = [one(token), many(&[row.id]), one(delay.as_millis()), one(fault)];
-        self.all(&self.statements.defer, &params).await.map(|_| ())
-    }
-
-    async fn quarantine(&self, token: &str, row: &Row, reason: &Reason) -> Result<()> {
-        self.all(&self.statements.quarantine, &[one(token), many(&[row.id]), one(reason.to_string())]).await?;
-        self.let_on(&super::lines([row]), coming(1)).await
+    async fn quarantine(&self, row: &Row, reason: &Reason) -> Result<()> {
+        self.all(&self.statements.quarantine, &[many(&[row.id]), one(reason.to_string())]).await?;
+        self.let_on(&lines([row]), coming(1)).await
     }
 
     async fn standing(&self) -> Result<Standing> {
-        let now = self.numbers(&self.statements.now, &[]).await?.first().copied().unwrap_or_default();
-        let mut standing = Standing { now: Timestamp::from_millis(now), ..Standing::default() };
+        let mut standing = self.holder().await?.standing();
         let rows = self.all(&self.statements.standing, &[]).await?;
         for (status, count, oldest) in self.read(&rows, |row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?)))? {
             super::tell(&mut standing, status, count, oldest);
@@ -312,7 +320,6 @@ impl Source for MysqlOutbox {
 fn quarantined(from: &mysql_async::Row) -> Attempt<Quarantined> {
     Ok(Quarantined {
         row: row(from)?,
-        staged_at: Timestamp::from_millis(get(from, 10)?),
         quarantined_at: get::<Option<i64>>(from, 11)?.map(Timestamp::from_millis),
         fault: get(from, 12)?,
     })

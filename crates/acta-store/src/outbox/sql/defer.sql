@@ -1,3 +1,3 @@
 UPDATE {table} {by id}
-SET status = 4, token = NULL, until_ms = {now} + $3, refusals = refusals + 1, fault = $4
-WHERE token = $1 AND {free 2} AND status = 1
+SET status = 1, until_ms = {now} + $2, refusals = refusals + 1, fault = $3
+WHERE {free 1} AND status = 0

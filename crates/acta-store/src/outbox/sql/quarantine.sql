@@ -1,3 +1,3 @@
 UPDATE {table} {by id}
-SET status = 3, token = NULL, until_ms = NULL, quarantined_ms = {now}, fault = $3
-WHERE token = $1 AND {free 2} AND status = 1
+SET status = 3, until_ms = NULL, quarantined_ms = {now}, fault = $2
+WHERE {free 1} AND status IN (0, 1, 2)

@@ -3,11 +3,11 @@
 WITH RECURSIVE l (id, nth) AS (
     SELECT f.id, 1
     FROM (SELECT o.id FROM {table} o
-          WHERE o.status IN (1, 2, 4) AND o.lane IS NOT NULL AND (o.namespace, o.lane, o.id) > ($1, $2, 9223372036854775807)
+          WHERE o.status IN (1, 2) AND o.lane IS NOT NULL AND (o.namespace, o.lane, o.id) > ($1, $2, 9223372036854775807)
           ORDER BY o.namespace, o.lane, o.id LIMIT 1) f
     UNION ALL
     SELECT (SELECT n.id FROM {table} n
-            WHERE n.status IN (1, 2, 4) AND n.lane IS NOT NULL
+            WHERE n.status IN (1, 2) AND n.lane IS NOT NULL
               AND (n.namespace, n.lane, n.id) > (p.namespace || '', p.lane || '', 9223372036854775807)
             ORDER BY n.namespace, n.lane, n.id LIMIT 1),
            l.nth + 1

@@ -1,1 +1,0 @@
-UPDATE {table} {by id} SET status = 0, token = NULL, until_ms = NULL WHERE token = $1 AND {free 2} AND status = 1

@@ -1,0 +1,1 @@
+SELECT relay, until_ms, since_ms, {now} FROM {table}_source

@@ -1,0 +1,137 @@
+//! One outbox, as a relay works on it.
+//!
+//! While one batch is on its way into the ledger, what has arrived before is removed and the next one is looked for. Nothing is written
+//! in the outbox before it has arrived: a relay that dies leaves its rows as they were, and whoever takes over finds them in the same
+//! order. So it is the ledger alone, by the keys of deliveries, that sees to it that none arrives twice.
+
+use std::sync::Arc;
+
+use acta_core::relay::{Found, Held, Look, MOST_TAKEN, PATIENCE, Row, Source};
+use acta_core::{Error, Random, Result, Seeded, Span};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::round::{Carried, Round};
+use crate::ledger::Ledger;
+use crate::presence::host;
+
+/// An outbox, its way into the ledger, and what is known of it.
+pub(super) struct Line {
+    source: Arc<dyn Source>,
+    ledger: Ledger,
+    hold: Span,
+    random: Seeded,
+    /// This relay, as others see it.
+    relay: String,
+    /// Which outbox it is.
+    id: Option<String>,
+    held: Option<(Held, Instant)>,
+    /// No row was there since the outbox was last held.
+    is_clear: bool,
+    stands_by: bool,
+}
+
+impl Line {
+    pub(super) fn new(source: Arc<dyn Source>, ledger: &Ledger, hold: Span, mut random: Seeded) -> Self {
+        let host: String = host().chars().filter(char::is_ascii).take(30).collect();
+        let relay = format!("{host}:{}:{:016x}", std::process::id(), random.next_u64());
+        let ledger = ledger.clone();
+        Self { source, ledger, hold, random, relay, id: None, held: None, is_clear: false, stands_by: false }
+    }
+
+    /// Delivers what is there, until there is nothing more or something is in the way.
+    pub(super) async fn round(&mut self, ending: &watch::Receiver<bool>) -> Result<Found> {
+        if self.stands_by && self.hold().await?.is_none() {
+            return Ok(Found::Another);
+        }
+        let mut look = self.source.look(MOST_TAKEN, &[]).await?;
+        self.is_clear |= !look.has_found;
+        let mut found = if look.has_found { Found::Something } else { Found::Nothing };
+        let (mut gone, mut removed) = (Vec::new(), 0);
+        let mut fault = None;
+        while !look.rows.is_empty() && !*ending.borrow() {
+            let Some((held, at)) = self.hold().await? else {
+                found = Found::Another;
+                break;
+            };
+            let in_hand: Vec<i64> = look.rows.iter().map(|row| row.id).collect();
+            let source = Arc::clone(&self.source);
+            let (carried, next) =
+                tokio::join!(self.carry(look.rows, held, at), ahead(&*source, std::mem::take(&mut gone), &in_hand));
+            let Carried { gone: arrived, is_smooth, fault: wrong } = carried?;
+            gone = arrived;
+            let (before, next) = next?;
+            removed += before;
+            fault = wrong;
+            // What was looked at meanwhile may stand behind what was held up.
+            look = if is_smooth { next } else { Look::default() };
+        }
+        removed += remove(&*self.source, &gone).await?;
+        match fault {
+            Some(fault) if removed == 0 || fault.is_everywhere => Err(fault.what),
+            Some(fault) => {
+                tracing::warn!(fault = %fault.what, "some rows of the outbox wait");
+                Ok(Found::Something)
+            }
+            // What somebody has locked is nothing to look at again at once.
+            None if found == Found::Something && !gone.is_empty() && removed == 0 => Ok(Found::Nothing),
+            None => Ok(found),
+        }
+    }
+
+    async fn carry(&mut self, rows: Vec<Row>, held: Held, at: Instant) -> Result<Carried> {
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => self.source.id().await?,
+        };
+        self.id = Some(id.clone());
+        let round = Round {
+            source: &*self.source,
+            ledger: &**self.ledger.store(),
+            id: &id,
+            until: Instant::now() + PATIENCE,
+            closes_until: at + self.hold.to_std() / 2,
+            random: &mut self.random,
+            gone: Vec::new(),
+            is_smooth: true,
+        };
+        round.run(rows, held).await
+    }
+
+    /// Has the outbox, for two thirds of its time at least, and since when; none where another relay has it.
+    async fn hold(&mut self) -> Result<Option<(Held, Instant)>> {
+        let is_fresh = |at: &Instant| at.elapsed() < self.hold.to_std() / 3;
+        if let Some(held) = self.held.filter(|(_, at)| is_fresh(at)) {
+            return Ok(Some(held));
+        }
+        let at = Instant::now();
+        let held = self.source.hold(&self.relay, self.hold, self.is_clear).await?;
+        self.is_clear &= held.is_none();
+        self.stands_by = held.is_none();
+        self.held = held.map(|held| (held, at));
+        Ok(self.held)
+    }
+
+    /// Lets go of the outbox, if that can be said.
+    pub(super) async fn end(self) {
+        if self.held.is_some() {
+            let said = timeout(PATIENCE, self.source.let_go(&self.relay)).await;
+            if let Err(fault) = said.unwrap_or_else(|_| Err(silent())) {
+                tracing::warn!(%fault, "the outbox waits until this relay's time is over");
+            }
+        }
+    }
+}
+
+fn silent() -> Error {
+    Error::Unavailable { place: "the outbox".into(), why: "did not answer".into() }
+}
+
+/// Removes what has arrived, and looks for what comes next, but for what is in hand; how many rows went.
+async fn ahead(source: &dyn Source, gone: Vec<Row>, in_hand: &[i64]) -> Result<(u64, Look)> {
+    Ok((remove(source, &gone).await?, source.look(MOST_TAKEN, in_hand).await?))
+}
+
+async fn remove(source: &dyn Source, gone: &[Row]) -> Result<u64> {
+    if gone.is_empty() { Ok(0) } else { source.remove(gone).await }
+}
