@@ -81,15 +81,14 @@ impl Shop {
     /// Stages so many rows in lanes, a thousand at once.
     pub async fn stage(&self, count: usize, filling: &str) -> Result<()> {
         let payload = format!("'{{\"filling\":\"{filling}\"}}'");
-        let mut script = String::new();
-        for begun in (0..count).step_by(1_000) {
+        let slice = |begun: usize| {
             let from = numbers(self, (count - begun).min(1_000));
-            script.push_str(&format!(
+            format!(
                 "INSERT INTO acta_outbox (namespace, name, payload, lane)
                  SELECT 'bench', 'nothing', {payload}, 'lane ' || (n % {LANES}) FROM {from};"
-            ));
-        }
-        self.run(&script).await
+            )
+        };
+        self.run(&(0..count).step_by(1_000).map(slice).collect::<String>()).await
     }
 
     /// Adds so many rows that stay: half of them parked behind a head that waits, half in quarantine.

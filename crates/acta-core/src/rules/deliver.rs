@@ -100,7 +100,7 @@ impl<R: Rows> Rules<'_, R> {
             };
             answers.push(answer);
         }
-        self.save_lanes(lanes)?;
+        self.save_lanes(&lanes)?;
         Ok(answers)
     }
 

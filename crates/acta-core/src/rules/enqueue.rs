@@ -25,7 +25,7 @@ impl<R: Rows> Rules<'_, R> {
         self.check_all(jobs.iter().enumerate())?;
         let mut lanes = Lanes::default();
         let added = jobs.iter().map(|job| self.enqueue_one(job, &mut lanes)).collect();
-        self.save_lanes(lanes)?;
+        self.save_lanes(&lanes)?;
         added
     }
 
@@ -150,7 +150,7 @@ impl<R: Rows> Rules<'_, R> {
     }
 
     /// Saves the lanes that jobs of one call have joined.
-    pub(super) fn save_lanes(&mut self, lanes: Lanes) -> Result<()> {
+    pub(super) fn save_lanes(&mut self, lanes: &Lanes) -> Result<()> {
         lanes.0.values().try_for_each(|lane| self.rows.save_lane(lane))
     }
 
