@@ -39,6 +39,8 @@ pub enum Found {
     Nothing,
     /// Something, so that another look is due at once.
     Something,
+    /// Rows of which none has gone: somebody has them locked, or they are to be tried again.
+    Unmoved,
     /// Another relay at work.
     Another,
 }
@@ -54,7 +56,7 @@ impl Pace {
     pub fn went_well(&mut self, found: Found) -> u64 {
         self.failures = 0;
         match found {
-            Found::Nothing => IDLE_MS,
+            Found::Nothing | Found::Unmoved => IDLE_MS,
             Found::Something => 0,
             Found::Another => STANDING_BY_MS,
         }
@@ -96,7 +98,7 @@ mod tests {
         let pauses: Vec<u64> = (0..10).map(|_| pace.failed()).collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 15_000, 15_000]);
         assert!(pace.is_failing());
-        assert_eq!(pace.went_well(Found::Another), 250);
+        assert_eq!((pace.went_well(Found::Unmoved), pace.went_well(Found::Another)), (50, 250));
         assert!(!pace.is_failing());
     }
 }

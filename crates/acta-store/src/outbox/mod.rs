@@ -30,6 +30,7 @@ pub use stage::{Sealed, Stager};
 pub use table::{Dialect, TableName};
 
 /// How many deferred rows are let go at once.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 const RELEASED: i64 = 5_000;
 /// How often deferred rows are looked for, and how often lines whose first row was deleted by hand.
 const RELEASE_EVERY: std::time::Duration = std::time::Duration::from_millis(250);
@@ -155,6 +156,7 @@ struct Holder {
 
 impl Holder {
     /// Another relay, whose time is not over.
+    #[cfg(feature = "sqlite")]
     fn is_another(&self, relay: &str) -> bool {
         self.relay.as_deref().is_some_and(|holder| holder != relay)
             && self.until_ms.is_some_and(|until| until > self.now_ms)

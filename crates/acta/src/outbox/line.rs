@@ -46,7 +46,11 @@ impl Line {
         }
         let mut look = self.source.look(MOST_TAKEN, &[]).await?;
         self.is_clear |= !look.has_found;
-        let mut found = if look.has_found { Found::Something } else { Found::Nothing };
+        let mut found = match (look.has_found, look.rows.is_empty()) {
+            (false, _) => Found::Nothing,
+            (true, true) => Found::Something,
+            (true, false) => Found::Unmoved,
+        };
         let (mut gone, mut removed) = (Vec::new(), 0);
         let mut fault = None;
         while !look.rows.is_empty() && !*ending.borrow() {
@@ -73,8 +77,7 @@ impl Line {
                 tracing::warn!(fault = %fault.what, "some rows of the outbox wait");
                 Ok(Found::Something)
             }
-            // What somebody has locked is nothing to look at again at once.
-            None if found == Found::Something && !gone.is_empty() && removed == 0 => Ok(Found::Nothing),
+            None if found == Found::Unmoved && removed > 0 => Ok(Found::Something),
             None => Ok(found),
         }
     }
