@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use acta::outbox::Relay;
 use acta::{Context, JobError, Ledger, Worker};
+use acta_store::sqlite::Synchronous;
 use acta_testkit::postgres::{Database, Server};
 use anyhow::Result;
 use benches::outbox::{self, Shop};
@@ -58,33 +59,57 @@ struct Pair {
 }
 
 impl Pair {
-    async fn postgres(base: &str) -> Result<Self> {
-        let database = Database::new(base, None);
-        let ledger = Ledger::open(&database.url()).await?;
-        Ok(Self { shop: Shop::Postgres(Database::new(base, None)), ledger, _kept: Box::new(database) })
-    }
-
-    async fn sqlite() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let ledger = Ledger::open(&format!("sqlite:{}", folder.path().join("acta.db").display())).await?;
-        Ok(Self { shop: Shop::Sqlite(tempfile::tempdir()?), ledger, _kept: Box::new(folder) })
-    }
-
-    async fn of(kind: &str, base: &str) -> Result<Self> {
-        if kind == "PostgreSQL" { Self::postgres(base).await } else { Self::sqlite().await }
+    async fn of(kind: Kind, base: &str) -> Result<Self> {
+        match kind {
+            Kind::Postgres => {
+                let database = Database::new(base, None);
+                let ledger = Ledger::open(&database.url()).await?;
+                Ok(Self { shop: Shop::Postgres(Database::new(base, None)), ledger, _kept: Box::new(database) })
+            }
+            Kind::Sqlite(synchronous) => {
+                let folder = tempfile::tempdir()?;
+                let ledger = benches::ledger::Ledger::open(&folder.path().join("acta.db"), synchronous)?.library();
+                Ok(Self { shop: Shop::Sqlite(tempfile::tempdir()?), ledger, _kept: Box::new(folder) })
+            }
+        }
     }
 }
 
-const KINDS: [&str; 2] = ["PostgreSQL", "SQLite"];
+/// Where shop and ledger are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Postgres,
+    /// And when a commit of the ledger is on disk.
+    Sqlite(Synchronous),
+}
+
+impl Kind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Postgres => "PostgreSQL",
+            Self::Sqlite(_) => "SQLite",
+        }
+    }
+}
+
+/// As they are used unless somebody says otherwise.
+const KINDS: [Kind; 2] = [Kind::Postgres, Kind::Sqlite(Synchronous::Full)];
 
 async fn delivery(base: &str, table: &mut Table) -> Result<()> {
-    for kind in KINDS {
+    let kinds = [
+        (Kind::Postgres, "PostgreSQL to PostgreSQL"),
+        (Kind::Sqlite(Synchronous::Normal), "SQLite to SQLite, NORMAL"),
+        (Kind::Sqlite(Synchronous::Full), "SQLite to SQLite, FULL"),
+    ];
+    for (kind, word) in kinds {
         let (mut ours, mut by_hand) = (Duration::MAX, Duration::MAX);
         for _ in 0..ROUNDS {
-            let raw = if kind == "SQLite" {
-                outbox::carry_by_hand_in_files(ROWS, &filling())?
-            } else {
-                outbox::carry_by_hand(&Database::new(base, None), &Database::new(base, None), ROWS, &filling()).await?
+            let raw = match kind {
+                Kind::Sqlite(synchronous) => outbox::carry_by_hand_in_files(ROWS, &filling(), synchronous)?,
+                Kind::Postgres => {
+                    let (from, to) = (Database::new(base, None), Database::new(base, None));
+                    outbox::carry_by_hand(&from, &to, ROWS, &filling()).await?
+                }
             };
             by_hand = by_hand.min(raw);
             let pair = Pair::of(kind, base).await?;
@@ -92,27 +117,26 @@ async fn delivery(base: &str, table: &mut Table) -> Result<()> {
             pair.shop.stage(ROWS, &filling()).await?;
             ours = ours.min(outbox::carry(&pair.ledger, source).await?);
         }
-        table.rate(&format!("delivery in lanes, {kind} to {kind}"), ROWS, ours, by_hand, 0.4);
+        table.rate(&format!("delivery in lanes, {word}"), ROWS, ours, by_hand, 0.4);
     }
     Ok(())
 }
 
 async fn crowd(base: &str, table: &mut Table) -> Result<()> {
     for kind in KINDS {
-        let pair = Pair::of(kind, base).await?;
-        let source = pair.shop.make().await?;
+        let (alone, beside) = (Pair::of(kind, base).await?, Pair::of(kind, base).await?);
+        let sources = [alone.shop.make().await?, beside.shop.make().await?];
+        beside.shop.crowd(CROWD).await?;
         let mut times = [Duration::MAX; 2];
-        for (round, time) in times.iter_mut().enumerate() {
-            if round == 1 {
-                pair.shop.crowd(CROWD).await?;
-            }
-            for _ in 0..ROUNDS {
+        // In turns, so that both ledgers grow alike.
+        for _ in 0..ROUNDS {
+            for (place, pair) in [&alone, &beside].into_iter().enumerate() {
                 pair.shop.stage(ROWS, &filling()).await?;
-                *time = (*time).min(outbox::carry(&pair.ledger, Arc::clone(&source)).await?);
+                times[place] = times[place].min(outbox::carry(&pair.ledger, Arc::clone(&sources[place])).await?);
             }
         }
         let [alone, beside] = times;
-        table.time(&format!("delivery beside 1 M rows that stay, {kind}"), beside, alone, 1.2);
+        table.time(&format!("delivery beside 1 M rows that stay, {}", kind.word()), beside, alone, 1.2);
     }
     Ok(())
 }
@@ -129,7 +153,7 @@ async fn idle(base: &str, table: &mut Table) -> Result<()> {
         let (cpu, since) = (clock_gettime(ClockId::ProcessCPUTime), Instant::now());
         tokio::time::sleep(Duration::from_secs(5)).await;
         let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime) - cpu)?;
-        table.time(&format!("an idle relay's share of a core, {kind}"), used, since.elapsed(), 0.02);
+        table.time(&format!("an idle relay's share of a core, {}", kind.word()), used, since.elapsed(), 0.02);
 
         let (sender, mut started) = mpsc::unbounded_channel();
         let handler = move |_: Nothing, _: Context| {
@@ -153,7 +177,7 @@ async fn idle(base: &str, table: &mut Table) -> Result<()> {
             }
         }
         times.sort_unstable();
-        let what = format!("staged to handler start, idle, p50, {kind} (60 ms)");
+        let what = format!("staged to handler start, idle, p50, {} (60 ms)", kind.word());
         table.time(&what, times[TIMES / 2], Duration::from_millis(60), 1.0);
         drop((stop, end));
         relay.await??;

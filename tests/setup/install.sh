@@ -26,3 +26,17 @@ install_quietly() {
     [ ${#made[@]} -eq 0 ] || as_root rm -f "${made[@]}"
     return "$status"
 }
+
+# Demands a program, or installs the packages that bring it: `require "<what>" "<packages>" <command that succeeds with it>`.
+require() {
+    local what=$1 packages=$2
+    shift 2
+    "$@" >/dev/null 2>&1 && return
+    if may_install; then
+        say "installing $what"
+        # shellcheck disable=SC2086
+        install_quietly $packages && "$@" >/dev/null 2>&1 && return
+    fi
+    echo "error: no $what; on Debian or Ubuntu: apt-get install $packages" >&2
+    exit 2
+}

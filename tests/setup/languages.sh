@@ -5,14 +5,11 @@ ensure_languages() {
     local tools=${CARGO_TARGET_DIR:-target}/tools
     mkdir -p "$tools/node"
     tools=$(cd "$tools" && pwd)
-    need python3 "install Python 3.9 or later; on Debian: apt-get install python3-venv"
-    need npm "install Node.js 18 or later with npm; on Debian: apt-get install nodejs npm"
+    require "Python, version 3.9 or later" python3-venv python3 -c 'import ensurepip'
+    require "Node.js, version 18 or later, with npm" "nodejs npm" npm --version
     if ! "$tools/python/bin/python" -c 'import psycopg' 2>/dev/null; then
         say "preparing Python"
-        python3 -m venv "$tools/python" || {
-            echo "error: python3 can't make a venv; on Debian: apt-get install python3-venv" >&2
-            exit 2
-        }
+        python3 -m venv "$tools/python"
         "$tools/python/bin/pip" install --quiet --disable-pip-version-check 'psycopg[binary]>=3.1,<4'
     fi
     if [ ! -d "$tools/node/node_modules/pg" ]; then

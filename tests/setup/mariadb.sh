@@ -4,15 +4,9 @@
 # The path of one of the server's programs.
 mariadb_program() { PATH=$PATH:/usr/sbin:/usr/libexec:/usr/local/sbin command -v "$1"; }
 
-ensure_mariadb() {
-    mariadb_program mariadbd >/dev/null && mariadb_program mariadb-install-db >/dev/null && return
-    if may_install; then
-        say "installing MariaDB"
-        install_quietly mariadb-server && mariadb_program mariadbd >/dev/null && return
-    fi
-    echo "error: no MariaDB server, version 10.6 or later; on Debian or Ubuntu: apt-get install mariadb-server" >&2
-    exit 2
-}
+has_mariadb() { mariadb_program mariadbd && mariadb_program mariadb-install-db; }
+
+ensure_mariadb() { require "MariaDB server, version 10.6 or later" mariadb-server has_mariadb; }
 
 # MariaDB refuses to run as root.
 as_mysql() {

@@ -14,15 +14,7 @@ postgres_binaries() {
     return 1
 }
 
-ensure_postgres() {
-    postgres_binaries >/dev/null && return
-    if may_install; then
-        say "installing PostgreSQL"
-        install_quietly postgresql && postgres_binaries >/dev/null && return
-    fi
-    echo "error: no PostgreSQL server, version $oldest or later; on Debian or Ubuntu: apt-get install postgresql" >&2
-    exit 2
-}
+ensure_postgres() { require "PostgreSQL server, version $oldest or later" postgresql postgres_binaries; }
 
 # PgBouncer, if it can be had; one test goes through it.
 ensure_pgbouncer() {

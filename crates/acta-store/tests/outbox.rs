@@ -137,6 +137,26 @@ async fn rows_that_stay_are_not_looked_at() {
     assert_eq!(shop.count("status = 2"), 120_000);
 }
 
+/// What the planner knows of the table may be as old as it likes: whoever looks at a long backlog sees no more of it than it takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_costs_what_it_takes_whatever_the_planner_knows() {
+    // Nothing was there when the table was analysed; or a crowd that stays, and nothing else.
+    for (is_crowded, analyse) in [(false, ""), (true, "DELETE FROM acta_outbox WHERE status = 0; VACUUM ANALYZE")] {
+        let shop = Shop::postgres();
+        if is_crowded {
+            crowd(&shop, 20_000);
+        }
+        analyse.split(';').for_each(|script| shop.run(script));
+        shop.stage("lane", "'free ' || (n % 200)", 20_000);
+        let before = shop.looks();
+        let source = shop.source();
+        assert_eq!(source.look(1_000, &[]).await.unwrap().rows.len(), 1_000);
+        drop(source);
+        let used = shop.looks() - before;
+        assert!((1_000..4_000).contains(&used), "crowded: {is_crowded}; a look at {used} rows for 1,000");
+    }
+}
+
 #[tokio::test]
 async fn an_application_on_sqlite_hardly_waits_for_what_stays() {
     let shop = Shop::sqlite();

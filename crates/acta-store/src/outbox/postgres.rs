@@ -86,7 +86,7 @@ impl PostgresOutbox {
     }
 
     async fn release(&self) -> Result<()> {
-        let due = self.ids(&self.statements.due, params![RELEASED => INT8]).await?;
+        let due = self.ids(&self.own.due, params![RELEASED => INT8]).await?;
         if !due.is_empty() {
             self.all(&self.statements.release, params![due => INT8_ARRAY]).await?;
         }

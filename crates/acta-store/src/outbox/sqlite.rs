@@ -174,7 +174,7 @@ struct Due {
 fn due(db: &Connection, words: &Words, rounds: &mut Rounds) -> rusqlite::Result<Due> {
     let mut due = Due::default();
     if rounds.is_release_due() {
-        due.deferred = ids(db, &words.common.due, params![RELEASED])?;
+        due.deferred = ids(db, &words.own.due, params![RELEASED])?;
     }
     if rounds.is_sweep_due() {
         let (namespace, lane) = &rounds.cursor;

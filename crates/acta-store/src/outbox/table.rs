@@ -153,20 +153,20 @@ macro_rules! statements {
 statements! {
     /// The statements on one table.
     Statements in "sql/":
-    source_id, hold, let_go, holder, due, release, park, unpark, park_behind, defer, quarantine, standing, quarantined, requeue, keep,
+    source_id, hold, let_go, holder, release, park, unpark, park_behind, defer, quarantine, standing, quarantined, requeue, keep,
     discard, discarded, sweep,
 }
 
 #[cfg(feature = "postgres")]
 statements! {
     /// Those that PostgreSQL needs its own words for.
-    Postgres in "sql/postgres/": look, parked, remove,
+    Postgres in "sql/postgres/": due, look, parked, remove,
 }
 
 #[cfg(feature = "sqlite")]
 statements! {
     /// Those that SQLite needs its own words for.
-    Sqlite in "sql/sqlite/": look, parked, remove,
+    Sqlite in "sql/sqlite/": due, look, parked, remove,
 }
 
 #[cfg(feature = "mysql")]

@@ -359,6 +359,12 @@ BEGIN
         SELECT d.id, true, 1::smallint, false FROM drawn d;
         RETURN;
     END IF;
+    IF states IS NULL AND run_ats IS NULL THEN
+        states := array_fill(1::smallint, ARRAY[cardinality(numbers)]);
+    ELSE
+        states := ARRAY(SELECT coalesce(i.state, CASE WHEN i.run_at > now_ms THEN 2 ELSE 1 END::smallint)
+                        FROM unnest(numbers, states, run_ats) WITH ORDINALITY i (job, state, run_at, nth) ORDER BY i.nth);
+    END IF;
     INSERT INTO jobs (job, created_at, lease_ms, ns, id, name, lane, key, dedup_key, backoff, traceparent, payload)
     SELECT i.job, now_ms, i.lease, space.ns, i.id, i.name, i.lane, i.key, i.dedup_key,
            coalesce(i.backoff, only_one.backoff), i.traceparent, i.payload
@@ -368,20 +374,18 @@ BEGIN
         INSERT INTO standing (job, place, lane, run_at, expires_at, due_at, retention_ms, ns, name, max_attempts, state, priority, flags,
                               arriving)
         SELECT i.job, i.job, i.lane_number, i.run_at, i.expires_at,
-               least(CASE WHEN s.state = 2 THEN i.run_at END, i.expires_at), coalesce(i.retention, only_one.retention_ms), space.ns,
+               least(CASE WHEN i.state = 2 THEN i.run_at END, i.expires_at), coalesce(i.retention, only_one.retention_ms), space.ns,
                coalesce(i.number, only_one.number, 0), coalesce(i.budget, only_one.max_attempts, attempts_of),
-               s.state, coalesce(i.priority, only_one.priority, 50),
+               i.state, coalesce(i.priority, only_one.priority, 50),
                CASE WHEN coalesce(i.retryable, only_one.retryable, true) THEN 0 ELSE 8 END
                | CASE WHEN i.dedup_key IS NULL THEN 0 WHEN i.is_while_live THEN 128 ELSE 64 END
-               | CASE WHEN i.is_paused AND s.state <> 0 THEN 2 ELSE 0 END
-               | CASE WHEN own AND s.state = 1 THEN 256 ELSE 0 END,
+               | CASE WHEN i.is_paused AND i.state <> 0 THEN 2 ELSE 0 END
+               | CASE WHEN own AND i.state = 1 THEN 256 ELSE 0 END,
                CASE WHEN NOT own THEN i.lane END
-        FROM unnest(numbers, ids, lane_numbers, lane_pauses, states, run_ats, expiries, retentions, name_numbers, budgets,
+        FROM unnest(numbers, lane_numbers, lane_pauses, states, run_ats, expiries, retentions, name_numbers, budgets,
                     priorities, retryables, dedup_keys, while_live, lanes)
-             i (job, id, lane_number, is_paused, state, run_at, expires_at, retention, number, budget, priority, retryable,
+             i (job, lane_number, is_paused, state, run_at, expires_at, retention, number, budget, priority, retryable,
                 dedup_key, is_while_live, lane)
-        CROSS JOIN LATERAL (
-            SELECT coalesce(i.state, CASE WHEN i.run_at > now_ms THEN 2 ELSE 1 END::smallint) AS state) s
         RETURNING state, priority
     ), counted AS (
         INSERT INTO changes (ns, at, amounts)
@@ -401,12 +405,6 @@ BEGIN
         UPDATE namespaces n SET due_from = e.first
         FROM (SELECT min(x) AS first FROM unnest(expiries) x) e
         WHERE n.ns = space.ns AND n.due_from > e.first;
-    END IF;
-    IF states IS NULL AND run_ats IS NULL THEN
-        states := array_fill(1::smallint, ARRAY[cardinality(numbers)]);
-    ELSE
-        states := ARRAY(SELECT s.state FROM unnest(numbers) WITH ORDINALITY i (job, nth) JOIN standing s ON s.job = i.job
-                        ORDER BY i.nth);
     END IF;
     IF NOT has_keys THEN
         RETURN QUERY SELECT a.id, true, a.state, false FROM unnest(ids, states) a (id, state);
