@@ -1,8 +1,12 @@
 //! Rows on their way, and what a refusal cuts off.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{Arrival, Row};
+
+/// Fewer rows than this go together: what one call costs is more than what two of them at a time would spare.
+const LEAST_PARTED: usize = 100;
 
 /// Rows on their way into one namespace of the ledger, in their order.
 #[derive(Clone, Debug)]
@@ -21,13 +25,24 @@ pub struct Cut {
 }
 
 impl Batch {
-    /// The rows by namespace.
+    /// The rows by namespace, in batches that may go at the same time: no order is kept between one and another.
+    ///
+    /// Many rows of one namespace go in two, if each names its lane and none has a key that another one may have, too: what has no lane
+    /// is taken in the order in which it was staged, and of one key the first one counts.
     pub fn of(rows: Vec<(Row, Arrival)>) -> Vec<Self> {
         let mut batches: BTreeMap<String, Vec<(Row, Arrival)>> = BTreeMap::new();
         for (row, arrival) in rows {
             batches.entry(arrival.namespace.to_string()).or_default().push((row, arrival));
         }
-        batches.into_values().map(|rows| Self { rows }).collect()
+        let parts = batches.into_values().flat_map(|rows| {
+            let is_ordered = |(row, _): &(Row, Arrival)| row.lane.is_none() || row.dedup_key.is_some();
+            if rows.len() < LEAST_PARTED || rows.iter().any(is_ordered) {
+                return [rows, Vec::new()];
+            }
+            let (one, other) = rows.into_iter().partition(|(row, _)| is_even(row.lane.as_deref()));
+            [one, other]
+        });
+        parts.filter(|rows| !rows.is_empty()).map(|rows| Self { rows }).collect()
     }
 
     /// Takes out the row at `index`, which the ledger has refused, and with it the rest of its line: what is left may be tried
@@ -52,6 +67,13 @@ impl Batch {
     }
 }
 
+/// Into which half of the lanes one belongs.
+fn is_even(lane: Option<&str>) -> bool {
+    let mut hasher = DefaultHasher::new();
+    lane.hash(&mut hasher);
+    hasher.finish() & 1 == 0
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -59,6 +81,11 @@ mod tests {
     use super::*;
     use crate::clock::Timestamp;
     use crate::relay::Held;
+
+    /// Nobody had the outbox before.
+    fn nobody() -> Held {
+        Held { since: Timestamp::from_millis(0), now: Timestamp::from_millis(0) }
+    }
 
     fn row(id: i64, lane: Option<u8>) -> (Row, Arrival) {
         let row = Row {
@@ -75,12 +102,53 @@ mod tests {
             requeued_at: None,
             has_behind: false,
         };
-        let held = Held { since: Timestamp::from_millis(0), now: Timestamp::from_millis(0) };
-        let arrival = row.judge("s", held).unwrap();
+        let arrival = row.judge("s", nobody()).unwrap();
         (row, arrival)
     }
 
+    #[test]
+    fn many_rows_in_lanes_go_in_two() {
+        let rows = |count: i64| (0..count).map(|id| row(id, Some((id % 20) as u8))).collect();
+        assert_eq!(Batch::of(rows(99)).len(), 1);
+        let [one, other] = &Batch::of(rows(1_000))[..] else { panic!("not two") };
+        assert!(one.rows.len().min(other.rows.len()) > 200, "{} and {}", one.rows.len(), other.rows.len());
+    }
+
     proptest! {
+        /// Each row goes in one batch, and with all of its line; what is in one order stays in it.
+        #[test]
+        fn batches_keep_what_is_in_order_together(
+            rows in proptest::collection::vec((0..2_u8, prop::option::of(0..40_u8), prop::option::weighted(0.001, 0..3_u8)), 1..300),
+            all_in_lanes in any::<bool>(),
+        ) {
+            let rows: Vec<(Row, Arrival)> = rows.iter().zip(0_i64..).map(|((queue, lane, key), id)| {
+                let (mut row, _) = row(id, lane.or(all_in_lanes.then_some(0)));
+                row.namespace = format!("queue{queue}");
+                row.dedup_key = key.map(|key| key.to_string());
+                let arrival = row.judge("s", nobody()).unwrap();
+                (row, arrival)
+            }).collect();
+            let batches = Batch::of(rows.clone());
+            let mut seen = std::collections::BTreeMap::new();
+            for (nth, batch) in batches.iter().enumerate() {
+                prop_assert!(batch.rows.is_sorted_by_key(|(row, _)| row.id) && !batch.rows.is_empty());
+                for (row, arrival) in &batch.rows {
+                    prop_assert_eq!(&arrival.namespace, &batch.rows[0].1.namespace);
+                    prop_assert!(seen.insert(row.id, nth).is_none());
+                }
+            }
+            prop_assert_eq!(seen.len(), rows.len());
+            let are_one = |one: &Row, other: &Row| one.namespace == other.namespace
+                && (one.lane == other.lane || one.lane.is_none() || one.dedup_key.is_some());
+            for (one, _) in &rows {
+                for (other, _) in rows.iter().filter(|(other, _)| are_one(one, other)) {
+                    prop_assert_eq!(seen[&one.id], seen[&other.id]);
+                }
+            }
+            let queues = rows.iter().map(|(row, _)| &row.namespace).collect::<std::collections::BTreeSet<_>>().len();
+            prop_assert!(batches.len() <= 2 * queues);
+        }
+
         /// A cut takes the refused row and the rest of its line, and nothing else.
         #[test]
         fn a_cut_takes_the_rest_of_its_line(lanes in proptest::collection::vec(prop::option::of(0..3_u8), 1..20), at in any::<prop::sample::Index>()) {

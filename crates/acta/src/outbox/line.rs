@@ -94,11 +94,8 @@ impl Line {
             id: &id,
             until: Instant::now() + PATIENCE,
             closes_until: at + self.hold.to_std() / 2,
-            random: &mut self.random,
-            gone: Vec::new(),
-            is_smooth: true,
         };
-        round.run(rows, held).await
+        Ok(round.run(rows, held, &mut self.random).await)
     }
 
     /// Has the outbox, for two thirds of its time at least, and since when; none where another relay has it.

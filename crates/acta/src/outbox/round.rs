@@ -4,25 +4,22 @@ use std::collections::BTreeMap;
 
 use acta_core::relay::{Arrival, Batch, Cut, Held, Next, Reason, Row, Source, after_refusal, delivery_key};
 use acta_core::store::{Deliver, Delivered, Deliveries};
-use acta_core::{Error, Label, Namespace, Result, Seeded, Span, Store};
+use acta_core::{Error, Label, Namespace, Random, Result, Seeded, Span, Store};
 use acta_store::failpoint::failpoint;
+use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 
 /// What a round works with.
+#[derive(Clone, Copy)]
 pub(super) struct Round<'l> {
     pub(super) source: &'l dyn Source,
     pub(super) ledger: &'l dyn Store,
-    pub(super) random: &'l mut Seeded,
     /// Which outbox it is.
     pub(super) id: &'l str,
     /// Until when the ledger is waited for.
     pub(super) until: Instant,
     /// Until when deliveries may be closed: no other relay, and so no operator behind it, can have decided about these rows yet.
     pub(super) closes_until: Instant,
-    /// What has arrived.
-    pub(super) gone: Vec<Row>,
-    /// Nothing was held up so far.
-    pub(super) is_smooth: bool,
 }
 
 /// What became of rows.
@@ -34,9 +31,38 @@ pub(super) struct Carried {
     pub(super) fault: Option<Failed>,
 }
 
+impl Carried {
+    fn nothing() -> Self {
+        Self { gone: Vec::new(), is_smooth: true, fault: None }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.gone.extend(other.gone);
+        self.is_smooth &= other.is_smooth;
+        self.fault = match (self.fault.take(), other.fault) {
+            (Some(Failed { what, is_everywhere }), Some(later)) => {
+                Some(Failed { what, is_everywhere: is_everywhere | later.is_everywhere })
+            }
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// Something was held up by a fault; whatever was not answered by `until` may concern one queue alone.
+    fn failed(&mut self, done: Result<()>, until: Instant) {
+        if let Err(what) = done {
+            let is_everywhere = (what.is_unavailable() && Instant::now() < until) || what.is_closed();
+            self.add(Self { fault: Some(Failed { what, is_everywhere }), is_smooth: false, ..Self::nothing() });
+        }
+    }
+
+    fn is_reached(&self) -> bool {
+        !self.fault.as_ref().is_some_and(|fault| fault.is_everywhere)
+    }
+}
+
 impl Round<'_> {
     /// Delivers what can be delivered, and puts aside what never can. What can't go now stays as it is.
-    pub(super) async fn run(mut self, rows: Vec<Row>, held: Held) -> Result<Carried> {
+    pub(super) async fn run(mut self, rows: Vec<Row>, held: Held, random: &mut Seeded) -> Carried {
         let (mut good, mut bad) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
             match row.judge(self.id, held) {
@@ -44,43 +70,44 @@ impl Round<'_> {
                 Err(reason) => bad.push((row, reason)),
             }
         }
-        let mut fault = None;
-        let mut batches = Batch::of(good).into_iter().peekable();
-        while let Some(batch) = batches.next() {
-            // A queue that does not answer leaves half of the time to the others.
-            let left = self.until.saturating_duration_since(Instant::now());
-            let until = if batches.peek().is_some() { self.until - left / 2 } else { self.until };
-            if let Err(what) = self.deliver(batch, until).await {
-                Failed::add(&mut fault, what, until);
-            }
-            if fault.as_ref().is_some_and(|fault| fault.is_everywhere) {
-                break;
-            }
+        let batches = Batch::of(good);
+        if batches.len() > 1 {
+            // A queue that does not answer holds the others up for no longer than it has to.
+            self.until -= self.until.saturating_duration_since(Instant::now()) / 2;
         }
-        let is_reached = !fault.as_ref().is_some_and(|fault| fault.is_everywhere);
-        if !bad.is_empty() && is_reached {
-            self.is_smooth = false;
-            if let Err(what) = self.put_aside(bad).await {
-                Failed::add(&mut fault, what, self.closes_until);
-            }
+        let mut carried = Carried::nothing();
+        let each = batches.into_iter().map(|batch| self.deliver(batch, Seeded::new(random.next_u64())));
+        for batch in join_all(each).await {
+            carried.add(batch);
         }
-        Ok(Carried { gone: self.gone, is_smooth: self.is_smooth && fault.is_none(), fault })
+        if !bad.is_empty() && carried.is_reached() {
+            let done = self.put_aside(bad, &mut carried).await;
+            carried.failed(done, self.closes_until);
+        }
+        carried
     }
 
-    /// Delivers the rows of one namespace.
-    async fn deliver(&mut self, mut batch: Batch, until: Instant) -> Result<()> {
+    /// Delivers the rows of a batch.
+    async fn deliver(self, batch: Batch, random: Seeded) -> Carried {
+        let mut carried = Carried::nothing();
+        let done = self.deliver_all(batch, random, &mut carried).await;
+        carried.failed(done, self.until);
+        carried
+    }
+
+    async fn deliver_all(self, mut batch: Batch, mut random: Seeded, carried: &mut Carried) -> Result<()> {
         while let Some((_, Arrival { namespace, .. })) = batch.rows.first() {
             let arrivals = batch.rows.iter().map(|(_, arrival)| (arrival.key.clone(), arrival.job.clone())).collect();
-            match self.tell(namespace.clone(), Deliveries::Arrive(arrivals), until).await {
-                Ok(answers) => return self.settle(batch, answers).await,
+            match self.tell(namespace.clone(), Deliveries::Arrive(arrivals), self.until).await {
+                Ok(answers) => return self.settle(batch, answers, carried).await,
                 Err(Error::At { index, source }) if source.is_of_one_job() => {
                     let Some(cut) = batch.cut(index) else { return Err(*source) };
-                    self.refused(cut, &source).await?;
+                    self.refused(cut, &source, &mut random, carried).await?;
                 }
                 // It concerns the queue, and so each of them.
                 Err(fault) if fault.is_of_one_job() => {
                     while let Some(cut) = batch.cut(0) {
-                        self.refused(cut, &fault).await?;
+                        self.refused(cut, &fault, &mut random, carried).await?;
                     }
                 }
                 Err(fault) => return Err(fault),
@@ -101,36 +128,37 @@ impl Round<'_> {
         timeout_at(until, answers).await.unwrap_or_else(|_| Err(late()))
     }
 
-    async fn refused(&mut self, cut: Cut, fault: &Error) -> Result<()> {
-        self.is_smooth = false;
+    async fn refused(&self, cut: Cut, fault: &Error, random: &mut Seeded, carried: &mut Carried) -> Result<()> {
+        carried.is_smooth = false;
         let Cut { refused, behind } = cut;
-        match after_refusal(refused.refusals, self.random) {
+        match after_refusal(refused.refusals, random) {
             Next::Later(delay_ms) => {
                 let delay = Span::from_millis(delay_ms);
                 self.source.defer(&refused, &behind, delay, &fault.to_string()).await
             }
-            Next::Quarantine => self.put_aside(vec![(refused, Reason::Refused(fault.to_string()))]).await,
+            Next::Quarantine => self.put_aside(vec![(refused, Reason::Refused(fault.to_string()))], carried).await,
         }
     }
 
-    async fn settle(&mut self, batch: Batch, answers: Vec<Delivered>) -> Result<()> {
-        let (mut closed, before) = (Vec::new(), self.gone.len() as u64);
+    async fn settle(&self, batch: Batch, answers: Vec<Delivered>, carried: &mut Carried) -> Result<()> {
+        let (mut closed, before) = (Vec::new(), carried.gone.len() as u64);
         for ((row, _), answer) in batch.rows.into_iter().zip(answers) {
             match answer {
-                Delivered::Now { .. } | Delivered::Before(_) => self.gone.push(row),
+                Delivered::Now { .. } | Delivered::Before(_) => carried.gone.push(row),
                 Delivered::Closed | Delivered::Open => closed.push(row),
             }
         }
-        metrics::counter!("acta_outbox_delivered_total").increment(self.gone.len() as u64 - before);
+        metrics::counter!("acta_outbox_delivered_total").increment(carried.gone.len() as u64 - before);
         failpoint("outbox-delivered");
         for row in closed {
-            self.quarantine(&row, &Reason::Closed).await?;
+            self.quarantine(&row, &Reason::Closed, carried).await?;
         }
         Ok(())
     }
 
     /// Puts rows into quarantine. Their deliveries are closed first, so that a relay that still has one in hand delivers nothing either.
-    async fn put_aside(&mut self, rows: Vec<(Row, Reason)>) -> Result<()> {
+    async fn put_aside(&self, rows: Vec<(Row, Reason)>, carried: &mut Carried) -> Result<()> {
+        carried.is_smooth = false;
         let mut by_queue: BTreeMap<String, Closing> = BTreeMap::new();
         for (row, reason) in rows {
             match row.namespace.parse::<Namespace>().ok().zip(delivery_key(self.id, &row.message).ok()) {
@@ -141,7 +169,7 @@ impl Round<'_> {
                     closing.rows.push((row, reason));
                 }
                 // What names no queue can't have arrived in one.
-                None => self.quarantine(&row, &reason).await?,
+                None => self.quarantine(&row, &reason, carried).await?,
             }
         }
         for Closing { namespace, keys, rows } in by_queue.into_values() {
@@ -152,16 +180,16 @@ impl Round<'_> {
             };
             for ((row, reason), answer) in rows.into_iter().zip(answers) {
                 match answer {
-                    Delivered::Before(_) => self.gone.push(row),
-                    _ => self.quarantine(&row, &reason).await?,
+                    Delivered::Before(_) => carried.gone.push(row),
+                    _ => self.quarantine(&row, &reason, carried).await?,
                 }
             }
         }
         Ok(())
     }
 
-    async fn quarantine(&mut self, row: &Row, reason: &Reason) -> Result<()> {
-        self.is_smooth = false;
+    async fn quarantine(&self, row: &Row, reason: &Reason, carried: &mut Carried) -> Result<()> {
+        carried.is_smooth = false;
         tracing::warn!(row = row.id, %reason, "a row of the outbox is put into quarantine");
         metrics::counter!("acta_outbox_quarantined_total").increment(1);
         self.source.quarantine(row, reason).await
@@ -180,13 +208,4 @@ pub(super) struct Failed {
     pub(super) what: Error,
     /// The ledger does not answer at all, so that no other queue need be tried.
     pub(super) is_everywhere: bool,
-}
-
-impl Failed {
-    /// Whatever was not answered by `until` may concern that one queue alone.
-    fn add(fault: &mut Option<Self>, what: Error, until: Instant) {
-        let is_everywhere = (what.is_unavailable() && Instant::now() < until) || what.is_closed();
-        let fault = fault.get_or_insert(Self { what, is_everywhere });
-        fault.is_everywhere |= is_everywhere;
-    }
 }

@@ -76,8 +76,9 @@ BEGIN
                k.id <> '' AND (k.expires_at IS NULL OR k.expires_at > now_ms) AS is_held,
                min(i.nth) OVER (PARTITION BY i.key) AS first
         FROM unnest(payloads, dedup_keys) WITH ORDINALITY i (payload, key, nth)
-        LEFT JOIN acta.keys k ON k.ns = of_ns AND k.key = i.key
-        LEFT JOIN acta.standing s ON s.job = k.job
+        -- One look each: a plan that was made when there were few keys looks at all of them.
+        LEFT JOIN LATERAL (SELECT * FROM acta.keys o WHERE o.ns = of_ns AND o.key = i.key LIMIT 1) k ON true
+        LEFT JOIN LATERAL (SELECT o.state FROM acta.standing o WHERE o.job = k.job LIMIT 1) s ON true
     ), numbered AS (
         SELECT a.*, a.key IS NULL OR (NOT a.is_held AND a.first = a.nth) AS is_made,
                count(*) FILTER (WHERE a.key IS NULL OR (NOT a.is_held AND a.first = a.nth)) OVER (ORDER BY a.nth) AS made
@@ -413,7 +414,8 @@ BEGIN
     UPDATE keys k
     SET id = m.id, job = m.job, digest = _digest(m.payload), state = m.state, expires_at = NULL
     FROM unnest(numbers, ids, states, payloads, dedup_keys) m (job, id, state, payload, dedup_key)
-    WHERE k.ns = space.ns AND k.key = m.dedup_key;
+    CROSS JOIN LATERAL (SELECT o.ctid AS place FROM keys o WHERE o.ns = space.ns AND o.key = m.dedup_key LIMIT 1) o
+    WHERE k.ctid = o.place;
     RETURN QUERY
     SELECT coalesce(a.id, ids[m.made]), a.id IS NULL AND a.twin IS NULL, coalesce(a.state, states[m.made]),
            coalesce(a.payload_differs, false)
