@@ -230,4 +230,8 @@ impl Store for Observed {
     async fn examine(&self) -> Result<Vec<Finding>> {
         call("examine", None, self.store.examine()).await
     }
+
+    fn is_parallel(&self) -> bool {
+        self.store.is_parallel()
+    }
 }

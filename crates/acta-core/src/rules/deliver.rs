@@ -1,7 +1,7 @@
 //! Jobs that come from an outbox: each once, and never after its delivery was closed.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::enqueue::Lanes;
 use super::{Rules, check_size};
@@ -76,7 +76,7 @@ impl<R: Rows> Rules<'_, R> {
 
     fn arrive(&mut self, arrivals: &[(Label, NewJob)]) -> Result<Vec<Delivered>> {
         // Of what is said twice in one call, the first one counts, here as between calls.
-        let mut known: BTreeMap<&Label, Delivered> = BTreeMap::new();
+        let mut known: HashMap<&Label, Delivered> = HashMap::with_capacity(arrivals.len());
         let mut new = Vec::with_capacity(arrivals.len());
         for (index, (key, job)) in arrivals.iter().enumerate() {
             if let Entry::Vacant(unknown) = known.entry(key)

@@ -147,4 +147,8 @@ impl<S: Shared> Store for S {
     async fn examine(&self) -> Result<Vec<Finding>> {
         self.run(Access::Look, Shelf::examine).await
     }
+
+    fn is_parallel(&self) -> bool {
+        false
+    }
 }

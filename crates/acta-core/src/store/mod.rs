@@ -92,4 +92,6 @@ pub trait Store: Send + Sync {
     async fn backup(&self, path: PathBuf) -> Result<()>;
     /// What is wrong with the substrate itself.
     async fn examine(&self) -> Result<Vec<Finding>>;
+    /// Whether calls that are made at the same time go on at the same time, rather than one after the other.
+    fn is_parallel(&self) -> bool;
 }

@@ -328,4 +328,8 @@ impl Store for PostgresStore {
     async fn examine(&self) -> Result<Vec<Finding>> {
         self.read(port::examine).await
     }
+
+    fn is_parallel(&self) -> bool {
+        true
+    }
 }

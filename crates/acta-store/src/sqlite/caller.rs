@@ -168,9 +168,7 @@ impl Page {
             insert(hand, job, self.ns, &self.names).await?;
         }
         for (key, record) in contents.keys.iter().filter(|(key, record)| self.keys.get(*key) != Some(record)) {
-            let (state, digest) = (Cell::Integer(record.state.code().into()), Cell::Integer(record.digest));
-            let (key, id) = (Cell::Text(key.as_str()), Cell::Text(record.id.as_str()));
-            hand.ask(statement!("save_key"), &[ns, key, id, state, digest, Cell::Null]).await?;
+            hand.ask(statement!("save_key"), &codec::key_cells(self.ns, key, record)).await?;
         }
         for (tally, count) in tallies {
             let values = [Cell::Integer(codec::counter(tally)), Cell::Integer(count.cast_signed())];

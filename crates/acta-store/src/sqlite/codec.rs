@@ -1,6 +1,7 @@
 //! Rows of the database to values of the rules, and back.
 
 use acta_core::job::{KeyHold, Settled, Tally};
+use acta_core::rows::KeyRecord;
 use acta_core::{Identity, JobId, Json, Label, Name, Span, Standing, State, Timestamp, Traceparent};
 use rusqlite::types::{ToSqlOutput, Type, ValueRef};
 use rusqlite::{Error, Result, Row, ToSql, params_from_iter};
@@ -119,6 +120,18 @@ pub(super) fn standing(row: &Row<'_>, from: usize) -> Result<Standing> {
         },
         has_detail: is(flag::HAS_DETAIL),
     })
+}
+
+/// What `save_key` takes.
+pub(super) fn key_cells<'k>(ns: i64, key: &'k Label, record: &'k KeyRecord) -> [Cell<'k>; 6] {
+    [
+        Cell::Integer(ns),
+        Cell::Text(key.as_str()),
+        Cell::Text(record.id.as_str()),
+        Cell::Integer(record.state.code().into()),
+        Cell::Integer(record.digest),
+        record.expires_at.map_or(Cell::Null, |instant| Cell::Integer(instant.as_millis())),
+    ]
 }
 
 /// Row number, standing and identity: a whole candidate.

@@ -348,4 +348,8 @@ impl Store for SqliteStore {
         let path = self.path.clone();
         self.reader.run(move |session| port::examine(session, &path)).await
     }
+
+    fn is_parallel(&self) -> bool {
+        false
+    }
 }

@@ -148,6 +148,7 @@ pub(super) fn import(session: &mut Session<'_>, parcel: &Parcel) -> Result<()> {
             rows.save_step(row, name, value)?;
         }
     }
+    rows.flush()?;
     rows.wake();
     import_foreign(rows.session.db, ns, contents)
 }

@@ -8,7 +8,7 @@ use acta_core::{Definition, Detail, Identity, Job, JobId, Json, Label, Name, Res
 use rusqlite::Row;
 
 use super::codec;
-use super::connection::{Statement, statement};
+use super::connection::{Statement, chunk_of, statement};
 use super::session::{NamespaceNumber, Session};
 
 /// One namespace inside one transaction.
@@ -16,6 +16,8 @@ pub(super) struct SqlRows<'s, 'a> {
     pub(super) session: &'s mut Session<'a>,
     pub(super) ns: NamespaceNumber,
     pub(super) queue: Queue,
+    /// Keys to be saved.
+    keys: Vec<(Label, KeyRecord)>,
 }
 
 /// An instant as a database value.
@@ -30,7 +32,7 @@ fn count_of(limit: usize) -> i64 {
 impl<'s, 'a> SqlRows<'s, 'a> {
     pub(super) fn new(session: &'s mut Session<'a>, ns: NamespaceNumber, queue: Queue) -> Self {
         session.memory.standings.turn_to(ns);
-        Self { session, ns, queue }
+        Self { session, ns, queue, keys: Vec::new() }
     }
 
     pub(super) fn missing(&self, row: u64) -> acta_core::Error {
@@ -39,7 +41,20 @@ impl<'s, 'a> SqlRows<'s, 'a> {
 
     /// Writes what was changed; to be called before any look into an index, and at the end.
     pub(super) fn flush(&mut self) -> Result<()> {
+        self.flush_keys()?;
         self.session.memory.standings.flush(self.session.db)
+    }
+
+    fn flush_keys(&mut self) -> Result<()> {
+        let mut rest = &self.keys[..];
+        while !rest.is_empty() {
+            let (chunk, behind) = rest.split_at(chunk_of(rest.len()));
+            let cells = chunk.iter().flat_map(|(key, record)| codec::key_cells(self.ns, key, record));
+            self.session.db.insert_many(statement!("save_key"), chunk.len(), &cells.collect::<Vec<_>>())?;
+            rest = behind;
+        }
+        self.keys.clear();
+        Ok(())
     }
 
     fn one_standing(&mut self, statement: Statement, params: impl rusqlite::Params) -> Result<Option<(u64, Standing)>> {
@@ -440,6 +455,7 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn key(&mut self, key: &Label) -> Result<Option<KeyRecord>> {
+        self.flush_keys()?;
         let read = |row: &Row<'_>| {
             Ok(KeyRecord {
                 id: codec::id(row, 0)?,
@@ -452,18 +468,18 @@ impl Rows for SqlRows<'_, '_> {
     }
 
     fn save_key(&mut self, key: &Label, record: &KeyRecord) -> Result<()> {
-        let expires_at = millis(record.expires_at);
-        let params = (self.ns, key.as_str(), record.id.as_str(), record.state.code(), record.digest, expires_at);
-        self.session.db.execute(statement!("save_key"), params)?;
+        self.keys.push((key.clone(), record.clone()));
         Ok(())
     }
 
     fn remove_key(&mut self, key: &Label) -> Result<()> {
+        self.flush_keys()?;
         self.session.db.execute(statement!("remove_key"), (self.ns, key.as_str()))?;
         Ok(())
     }
 
     fn remove_expired_keys(&mut self, now: Timestamp, limit: usize) -> Result<usize> {
+        self.flush_keys()?;
         self.session.db.execute(statement!("remove_expired_keys"), (self.ns, now.as_millis(), count_of(limit)))
     }
 

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use acta_core::relay::{Found, Held, Look, MOST_TAKEN, PATIENCE, Row, Source};
+use acta_core::relay::{Found, Held, MOST_TAKEN, PATIENCE, Row, Source};
 use acta_core::{Error, Random, Result, Seeded, Span};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::round::{Carried, Round};
+use super::round::{Carried, Judged, Round};
 use crate::ledger::Ledger;
 use crate::presence::host;
 
@@ -44,31 +44,43 @@ impl Line {
         if self.stands_by && self.hold().await?.is_none() {
             return Ok(Found::Another);
         }
-        let mut look = self.source.look(MOST_TAKEN, &[]).await?;
+        let look = self.source.look(MOST_TAKEN, &[]).await?;
         self.is_clear |= !look.has_found;
         let mut found = match (look.has_found, look.rows.is_empty()) {
             (false, _) => Found::Nothing,
             (true, true) => Found::Something,
             (true, false) => Found::Unmoved,
         };
+        let is_parallel = self.ledger.store().is_parallel();
+        let mut rows = Judged::default();
+        if !look.rows.is_empty() {
+            let id = self.id().await?;
+            match self.hold().await? {
+                Some((held, _)) => rows = Judged::of(look.rows, &id, held, is_parallel),
+                None => found = Found::Another,
+            }
+        }
         let (mut gone, mut removed) = (Vec::new(), 0);
         let mut fault = None;
-        while !look.rows.is_empty() && !*ending.borrow() {
+        while !rows.ids.is_empty() && !*ending.borrow() {
             let Some((held, at)) = self.hold().await? else {
                 found = Found::Another;
                 break;
             };
-            let in_hand: Vec<i64> = look.rows.iter().map(|row| row.id).collect();
-            let source = Arc::clone(&self.source);
-            let (carried, next) =
-                tokio::join!(self.carry(look.rows, held, at), ahead(&*source, std::mem::take(&mut gone), &in_hand));
-            let Carried { gone: arrived, is_smooth, fault: wrong } = carried?;
-            gone = arrived;
+            let (source, id, in_hand) = (Arc::clone(&self.source), self.id().await?, rows.ids.clone());
+            let ahead = async {
+                let removed = remove(&*source, &std::mem::take(&mut gone)).await?;
+                let look = source.look(MOST_TAKEN, &in_hand).await?;
+                Ok::<_, Error>((removed, Judged::of(look.rows, &id, held, is_parallel)))
+            };
+            let (carried, next) = tokio::join!(self.carry(rows, &id, at), ahead);
             let (before, next) = next?;
+            let Carried { gone: arrived, is_smooth, fault: wrong } = carried;
+            gone = arrived;
             removed += before;
             fault = wrong;
             // What was looked at meanwhile may stand behind what was held up.
-            look = if is_smooth { next } else { Look::default() };
+            rows = if is_smooth { next } else { Judged::default() };
         }
         removed += remove(&*self.source, &gone).await?;
         match fault {
@@ -82,20 +94,23 @@ impl Line {
         }
     }
 
-    async fn carry(&mut self, rows: Vec<Row>, held: Held, at: Instant) -> Result<Carried> {
-        let id = match &self.id {
-            Some(id) => id.clone(),
-            None => self.source.id().await?,
-        };
-        self.id = Some(id.clone());
+    /// Which outbox it is.
+    async fn id(&mut self) -> Result<String> {
+        if self.id.is_none() {
+            self.id = Some(self.source.id().await?);
+        }
+        Ok(self.id.clone().unwrap_or_default())
+    }
+
+    async fn carry(&mut self, rows: Judged, id: &str, at: Instant) -> Carried {
         let round = Round {
             source: &*self.source,
             ledger: &**self.ledger.store(),
-            id: &id,
+            id,
             until: Instant::now() + PATIENCE,
             closes_until: at + self.hold.to_std() / 2,
         };
-        Ok(round.run(rows, held, &mut self.random).await)
+        round.run(rows, &mut self.random).await
     }
 
     /// Has the outbox, for two thirds of its time at least, and since when; none where another relay has it.
@@ -125,11 +140,6 @@ impl Line {
 
 fn silent() -> Error {
     Error::Unavailable { place: "the outbox".into(), why: "did not answer".into() }
-}
-
-/// Removes what has arrived, and looks for what comes next, but for what is in hand; how many rows went.
-async fn ahead(source: &dyn Source, gone: Vec<Row>, in_hand: &[i64]) -> Result<(u64, Look)> {
-    Ok((remove(source, &gone).await?, source.look(MOST_TAKEN, in_hand).await?))
 }
 
 async fn remove(source: &dyn Source, gone: &[Row]) -> Result<u64> {

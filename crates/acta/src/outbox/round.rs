@@ -22,6 +22,32 @@ pub(super) struct Round<'l> {
     pub(super) closes_until: Instant,
 }
 
+/// Rows that were judged.
+#[derive(Default)]
+pub(super) struct Judged {
+    /// What may be delivered.
+    batches: Vec<Batch>,
+    /// What never can.
+    bad: Vec<(Row, Reason)>,
+    /// The numbers of all.
+    pub(super) ids: Vec<i64>,
+}
+
+impl Judged {
+    /// Judges rows of the outbox with this id, for a ledger that is parallel or not.
+    pub(super) fn of(rows: Vec<Row>, id: &str, held: Held, is_parallel: bool) -> Self {
+        let ids = rows.iter().map(|row| row.id).collect();
+        let (mut good, mut bad) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            match row.judge(id, held) {
+                Ok(arrival) => good.push((row, arrival)),
+                Err(reason) => bad.push((row, reason)),
+            }
+        }
+        Self { batches: Batch::of(good, is_parallel), bad, ids }
+    }
+}
+
 /// What became of rows.
 pub(super) struct Carried {
     /// These have arrived, and are to be removed.
@@ -62,15 +88,8 @@ impl Carried {
 
 impl Round<'_> {
     /// Delivers what can be delivered, and puts aside what never can. What can't go now stays as it is.
-    pub(super) async fn run(mut self, rows: Vec<Row>, held: Held, random: &mut Seeded) -> Carried {
-        let (mut good, mut bad) = (Vec::with_capacity(rows.len()), Vec::new());
-        for row in rows {
-            match row.judge(self.id, held) {
-                Ok(arrival) => good.push((row, arrival)),
-                Err(reason) => bad.push((row, reason)),
-            }
-        }
-        let batches = Batch::of(good);
+    pub(super) async fn run(mut self, rows: Judged, random: &mut Seeded) -> Carried {
+        let Judged { batches, bad, .. } = rows;
         if batches.len() > 1 {
             // A queue that does not answer holds the others up for no longer than it has to.
             self.until -= self.until.saturating_duration_since(Instant::now()) / 2;

@@ -182,4 +182,8 @@ impl Store for Outage {
     async fn examine(&self) -> Result<Vec<Finding>> {
         self.call("examine", self.store.examine()).await
     }
+
+    fn is_parallel(&self) -> bool {
+        self.store.is_parallel()
+    }
 }
