@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use acta_core::Span;
 use acta_core::relay::{Row, Source};
+use acta_core::store::{Dedup, Deliver, Delivered, Deliveries, NewJob};
+use acta_core::{Json, Label, Span, Store};
+use acta_store::PostgresStore;
 use acta_store::outbox::{Dialect, TableName, open};
+use acta_store::postgres::Options;
 use acta_testkit::postgres::{Database, Server, sql};
 use rusqlite::Connection;
 
@@ -81,20 +84,26 @@ impl Shop {
         self.run(&script);
     }
 
-    /// How many rows and entries of indexes PostgreSQL has looked at so far; what a connection has done is told when it ends.
     fn looks(&self) -> i64 {
         let Self::Postgres(database) = self else { panic!("no PostgreSQL") };
-        let all = "SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = 'acta_outbox')
-                        + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'acta_outbox')";
-        let mut before = -1;
-        loop {
-            let now: i64 = sql(&database.url(), all).unwrap()[0].parse().unwrap();
-            if now == before {
-                return now;
-            }
-            before = now;
-            std::thread::park_timeout(Duration::from_millis(400));
+        looks(database, "acta_outbox")
+    }
+}
+
+/// How many rows and entries of indexes of a table PostgreSQL has looked at so far; what a connection has done is told when it ends.
+fn looks(database: &Database, table: &str) -> i64 {
+    let all = format!(
+        "SELECT (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = '{table}')
+              + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = '{table}')"
+    );
+    let mut before = -1;
+    loop {
+        let now: i64 = sql(&database.url(), &all).unwrap()[0].parse().unwrap();
+        if now == before {
+            return now;
         }
+        before = now;
+        std::thread::park_timeout(Duration::from_millis(400));
     }
 }
 
@@ -155,6 +164,29 @@ async fn a_look_costs_what_it_takes_whatever_the_planner_knows() {
         let used = shop.looks() - before;
         assert!((1_000..4_000).contains(&used), "crowded: {is_crowded}; a look at {used} rows for 1,000");
     }
+}
+
+/// The planner knows nothing yet of a ledger that has just begun: a delivery is looked up by its key all the same, and so is a job's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_young_ledger_looks_at_no_other_key() {
+    let database = Database::new(Server::shared_url(), None);
+    let store = PostgresStore::new(&database.url().parse().unwrap(), Options::default()).unwrap();
+    let key = |text: String| Label::new("key", &text).unwrap();
+    let deliver = |deliveries| Deliver { namespace: "plain".parse().unwrap(), deliveries };
+    store.migrate().await.unwrap();
+    sql(&database.url(), "ALTER TABLE acta.keys SET (autovacuum_enabled = false)").unwrap();
+    for call in 0..20 {
+        let arrival = |nth: u32| {
+            let dedup = Some(Dedup { key: key(format!("job {call} {nth}")), while_live: false });
+            (key(format!("delivery {call} {nth}")), NewJob { dedup, ..NewJob::new(Json::new("1").unwrap()) })
+        };
+        let deliveries = Deliveries::Arrive((0..500).map(arrival).collect());
+        let answers = store.deliver(deliver(deliveries)).await.unwrap();
+        assert!(answers.iter().all(|answer| matches!(answer, Delivered::Now { created: true, .. })));
+    }
+    drop(store);
+    let used = looks(&database, "keys");
+    assert!((10_000..100_000).contains(&used), "a look at {used} keys for 20,000");
 }
 
 #[tokio::test]
