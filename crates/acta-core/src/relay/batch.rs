@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn many_rows_in_lanes_go_in_two() {
-        let rows = |count: i64| (0..count).map(|id| row(id, Some((id % 20) as u8))).collect();
+        let rows = |count: i64| (0..count).zip((0..20).cycle()).map(|(id, lane)| row(id, Some(lane))).collect();
         assert_eq!(Batch::of(rows(99), true).len(), 1);
         let [one, other] = &Batch::of(rows(1_000), true)[..] else { panic!("not two") };
         assert!(one.rows.len().min(other.rows.len()) > 200, "{} and {}", one.rows.len(), other.rows.len());
