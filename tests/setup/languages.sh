@@ -9,7 +9,8 @@ ensure_languages() {
     require "Node.js, version 18 or later, with npm" "nodejs npm" npm --version
     if ! "$tools/python/bin/python" -c 'import psycopg' 2>/dev/null; then
         say "preparing Python"
-        python3 -m venv "$tools/python"
+        # Anew, should an older one have lost its Python.
+        python3 -m venv --clear "$tools/python"
         "$tools/python/bin/pip" install --quiet --disable-pip-version-check 'psycopg[binary]>=3.1,<4'
     fi
     if [ ! -d "$tools/node/node_modules/pg" ]; then

@@ -157,8 +157,12 @@ fn c110_what_the_shop_has_locked_holds_up_nobody() {
         let sleeping =
             "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User sleep'";
         until("it is locked", || shop.run(sleeping)[0] == "1");
-        let _relay = Relay::start(&desk, &shop);
+        let relay = Relay::start(&desk, &shop);
         until("what is not locked is gone", || arrived(&desk).len() == 3 && shop.left() == 1);
+        let (before, begun) = (cpu_ms(&relay.child), Instant::now());
+        std::thread::park_timeout(Duration::from_secs(1));
+        let used = Duration::from_millis(cpu_ms(&relay.child) - before);
+        assert!(used < begun.elapsed() / 3, "{used:?} of {:?}: it looks without a pause", begun.elapsed());
         assert!(!locked.is_finished(), "while it is locked");
         locked.join().unwrap();
         until("all are gone", || shop.left() == 0);
