@@ -152,7 +152,7 @@ fn c110_what_the_shop_has_locked_holds_up_nobody() {
     }
     std::thread::scope(|scope| {
         let locked = scope.spawn(|| {
-            shop.run("BEGIN; UPDATE acta_outbox SET options = '{}' WHERE id = 1; DO sleep(4); COMMIT");
+            shop.run("BEGIN; UPDATE acta_outbox SET options = '{}' WHERE id = 1; DO sleep(7); COMMIT");
         });
         let sleeping =
             "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User sleep'";

@@ -25,7 +25,8 @@ pub(super) struct Line {
     relay: String,
     /// Which outbox it is.
     id: Option<String>,
-    held: Option<(Held, Instant)>,
+    /// What the source said when it was last held, when that was asked, and since when it is held without a gap.
+    held: Option<(Held, Instant, Instant)>,
     /// No row was there since the outbox was last held.
     is_clear: bool,
     stands_by: bool,
@@ -44,6 +45,7 @@ impl Line {
         if self.stands_by && self.hold().await?.is_none() {
             return Ok(Found::Another);
         }
+        let mut looked_at = Instant::now();
         let look = self.source.look(MOST_TAKEN, &[]).await?;
         self.is_clear |= !look.has_found;
         let mut found = match (look.has_found, look.rows.is_empty()) {
@@ -56,31 +58,42 @@ impl Line {
         if !look.rows.is_empty() {
             let id = self.id().await?;
             match self.hold().await? {
-                Some((held, _)) => rows = Judged::of(look.rows, &id, held, is_parallel),
+                Some((held, ..)) => rows = Judged::of(look.rows, &id, held, is_parallel),
                 None => found = Found::Another,
             }
         }
         let (mut gone, mut removed) = (Vec::new(), 0);
         let mut fault = None;
         while !rows.ids.is_empty() && !*ending.borrow() {
-            let Some((held, at)) = self.hold().await? else {
+            let Some((held, at, begun)) = self.hold().await? else {
                 found = Found::Another;
                 break;
             };
+            // While nobody held it, others may have decided about what was looked at.
+            if looked_at < begun && looked_at.elapsed() > self.hold.to_std() / 3 {
+                found = Found::Something;
+                break;
+            }
             let (source, id, in_hand) = (Arc::clone(&self.source), self.id().await?, rows.ids.clone());
+            let arrived = std::mem::take(&mut gone);
             let ahead = async {
-                let removed = remove(&*source, &std::mem::take(&mut gone)).await?;
+                let removed = remove(&*source, &arrived).await?;
+                let at = Instant::now();
                 let look = source.look(MOST_TAKEN, &in_hand).await?;
-                Ok::<_, Error>((removed, Judged::of(look.rows, &id, held, is_parallel)))
+                Ok::<_, Error>((removed, at, Judged::of(look.rows, &id, held, is_parallel)))
             };
             let (carried, next) = tokio::join!(self.carry(rows, &id, at), ahead);
-            let (before, next) = next?;
-            let Carried { gone: arrived, is_smooth, fault: wrong } = carried;
-            gone = arrived;
+            gone = carried.gone;
+            if let (Some(fault), Err(_)) = (&carried.fault, &next) {
+                tracing::warn!(fault = %fault.what, "some rows of the outbox wait");
+            }
+            let (before, at, next) = next?;
             removed += before;
-            fault = wrong;
-            // What was looked at meanwhile may stand behind what was held up.
-            rows = if is_smooth { next } else { Judged::default() };
+            fault = carried.fault;
+            // What was looked at meanwhile may stand behind what was held up. Where nothing could be removed, somebody has it locked.
+            let is_stuck = before == 0 && !arrived.is_empty();
+            rows = if carried.is_smooth && !is_stuck { next } else { Judged::default() };
+            looked_at = at;
         }
         removed += remove(&*self.source, &gone).await?;
         match fault {
@@ -114,16 +127,17 @@ impl Line {
     }
 
     /// Has the outbox, for two thirds of its time at least, and since when; none where another relay has it.
-    async fn hold(&mut self) -> Result<Option<(Held, Instant)>> {
-        let is_fresh = |at: &Instant| at.elapsed() < self.hold.to_std() / 3;
-        if let Some(held) = self.held.filter(|(_, at)| is_fresh(at)) {
+    async fn hold(&mut self) -> Result<Option<(Held, Instant, Instant)>> {
+        if let Some(held) = self.held.filter(|(_, at, _)| at.elapsed() < self.hold.to_std() / 3) {
             return Ok(Some(held));
         }
         let at = Instant::now();
+        let unbroken = self.held.filter(|(_, before, _)| at.duration_since(*before) < self.hold.to_std());
+        let begun = unbroken.map_or(at, |(.., begun)| begun);
         let held = self.source.hold(&self.relay, self.hold, self.is_clear).await?;
         self.is_clear &= held.is_none();
         self.stands_by = held.is_none();
-        self.held = held.map(|held| (held, at));
+        self.held = held.map(|held| (held, at, begun));
         Ok(self.held)
     }
 

@@ -90,7 +90,9 @@ impl Round<'_> {
     /// Delivers what can be delivered, and puts aside what never can. What can't go now stays as it is.
     pub(super) async fn run(mut self, rows: Judged, random: &mut Seeded) -> Carried {
         let Judged { batches, bad, .. } = rows;
-        if batches.len() > 1 {
+        let mut queues = batches.iter().filter_map(|batch| batch.rows.first()).map(|(_, arrival)| &arrival.namespace);
+        let first = queues.next();
+        if queues.any(|queue| Some(queue) != first) {
             // A queue that does not answer holds the others up for no longer than it has to.
             self.until -= self.until.saturating_duration_since(Instant::now()) / 2;
         }
