@@ -13,7 +13,7 @@ use crate::store::{Dedup, NewJob};
 pub struct Row {
     /// Its number, in the order of staging.
     pub id: i64,
-    /// The UUID that it was given at staging.
+    /// What names it and no other row, given at staging.
     pub message: String,
     /// The queue, as its path.
     pub namespace: String,
